@@ -1,0 +1,67 @@
+"""`python -m sam_repro`: compose the configuration, check it, launch the run. Imports no torch before the launch."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+
+# Hydra hands its errors up as they are, and `main` turns them into one line. Set before Hydra looks at it.
+os.environ["HYDRA_FULL_ERROR"] = "1"
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+
+from sam_repro import CONFIGS
+from sam_repro.compose import one_line, typed
+from sam_repro.outcome import USER_ERROR
+from sam_repro.schema import UserError
+
+# The exit codes of the runs that this process trained, one after the other; None in a process of a remote launcher,
+# which has not come through `main` and must learn of a failure by an exception.
+_codes: list[int] | None = None
+
+
+@hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="config")
+def _job(node: DictConfig) -> None:
+    if _codes is None:
+        code = _train(node)
+        if code:
+            raise SystemExit(code)
+        return
+    try:
+        _codes.append(_train(node))
+    except UserError as mistake:
+        _codes.append(USER_ERROR)
+        complain(str(mistake))
+    except Exception:
+        # Shown when it happens; the other members of a multirun still get their turn.
+        _codes.append(1)
+        traceback.print_exc()
+
+
+def _train(node: DictConfig) -> int:
+    config = typed(node)
+    from sam_repro.launch import launch
+
+    return launch(config, HydraConfig.get().overrides.task)
+
+
+def main() -> None:
+    global _codes
+    _codes = []
+    try:
+        _job()
+    except Exception as error:  # of the composition alone: a run's own are caught where it runs
+        complain(one_line(error))
+        sys.exit(USER_ERROR)
+    sys.exit(next((code for code in _codes if code), 0))
+
+
+def complain(message: str) -> None:
+    print("error: " + " ".join(message.split()), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

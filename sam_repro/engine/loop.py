@@ -1,0 +1,202 @@
+"""The epochs of a run: steps, evaluation, checkpoints, and what to do when the loss is no number."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+
+import torch
+from torch import nn
+
+from sam_repro.data import Data
+from sam_repro.engine.checkpoint import Checkpoints, State
+from sam_repro.engine.evaluate import evaluate
+from sam_repro.engine.ranks import Ranks
+from sam_repro.engine.requests import SAVE, STOP, Interrupted, Requests
+from sam_repro.engine.step import Outcome, Stepper
+from sam_repro.record import Recorder
+from sam_repro.schema import Ascent, Config, OnDivergence
+
+
+@dataclass
+class Progress:
+    """Where a run is; with the weights and the optimizer, all that a checkpoint needs."""
+
+    step: int = 0  # steps done
+    epoch: int = 0  # epochs done, their evaluation included
+    seconds: float = 0.0  # trained before this process started
+    collapsed_at: int | None = None  # the first step whose loss was NaN or infinite
+    loss_sum: float = 0.0  # of the running epoch, over samples
+    correct: float = 0.0
+    samples: int = 0
+
+
+def merged(states: list[State]) -> State:
+    """The method's state of several ranks as one: it is kept by shard, and a shard's is the same wherever it lies."""
+    return states[0] | {"shards": {key: shard for state in states for key, shard in state["shards"].items()}}
+
+
+@dataclass
+class Loop:
+    config: Config
+    model: nn.Module
+    stepper: Stepper
+    data: Data
+    ranks: Ranks
+    recorder: Recorder
+    checkpoints: Checkpoints
+    steps_per_epoch: int
+    epochs: int
+    progress: Progress = field(default_factory=Progress)
+    unseen: list[tuple[int, int, Outcome]] = field(default_factory=list)  # (step, samples, outcome) not yet looked at
+
+    def run(self) -> str:
+        """Train to the end: "done" or "collapsed". Raises `Interrupted` after a signal, its checkpoint written."""
+        self.started = time.monotonic()
+        self.mark = (self.started, 0)
+        requests = Requests(self.config.runtime.checkpoint_minutes, self.ranks.main)
+        try:
+            while self.progress.epoch < self.epochs:
+                if self._collapsed() or self._train_epoch(requests):
+                    return "collapsed"
+                self._end_epoch()
+                if self.progress.epoch < self.epochs:
+                    self._save(requests)
+            return "collapsed" if self.progress.collapsed_at is not None else "done"
+        finally:
+            requests.release()
+
+    def _collapsed(self) -> bool:
+        stops = self.config.on_divergence is OnDivergence.stop
+        return stops and self.progress.collapsed_at is not None
+
+    def _train_epoch(self, requests: Requests) -> bool:
+        """The rest of the running epoch; whether the run has collapsed and should stop."""
+        progress, batch = self.progress, self.config.loop.batch_size
+        epoch = progress.epoch
+        overfit = self.config.budget.overfit
+        order = self.data.train.order(0 if overfit else epoch)
+        for i in range(progress.step - epoch * self.steps_per_epoch, self.steps_per_epoch):
+            ids = order[:batch] if overfit else order[i * batch : (i + 1) * batch]
+            due = self.recorder.due(progress.step + 1)
+            outcome = self.stepper(ids, 0 if overfit else epoch, progress.step, requests.now(), log=due)
+            progress.step += 1
+            self.unseen.append((progress.step, len(ids), outcome))
+            self.recorder.advance(progress.step)
+            last = i + 1 == self.steps_per_epoch
+            every = self.config.runtime.checkpoint_steps
+            asked = outcome.wanted >= SAVE or (every is not None and progress.step % every == 0 and not last)
+            if due or last or asked:
+                self._look(record=due)
+                if self._collapsed():
+                    return True
+            if asked:
+                self._save(requests)
+            if outcome.wanted >= STOP:
+                raise Interrupted
+        return False
+
+    def _look(self, record: bool) -> None:
+        """Fetch what the steps since the last look left on the device: losses, right predictions, divergence."""
+        if not self.unseen:
+            return
+        progress = self.progress
+        losses = torch.stack([o.loss.float() for _, _, o in self.unseen]).tolist()
+        correct = torch.stack([o.correct.float() for _, _, o in self.unseen]).tolist()
+        for (step, samples, outcome), loss, right in zip(self.unseen, losses, correct, strict=True):
+            if outcome.skipped:
+                self.recorder.event("skipped", step=step, reason="fp16 overflow")
+                continue
+            progress.loss_sum += loss * samples
+            progress.correct += right
+            progress.samples += samples
+            if not math.isfinite(loss) and progress.collapsed_at is None:
+                progress.collapsed_at = step
+                self.recorder.event("collapsed", step=step, loss=loss)
+                if self.config.on_divergence is OnDivergence.stop:
+                    break
+        if record:
+            self._record(*self.unseen[-1])
+        self.unseen.clear()
+
+    def _record(self, step: int, samples: int, outcome: Outcome) -> None:
+        now = time.monotonic()
+        then, count = self.mark
+        self.mark = (now, step)
+        steps = step - count if count else len(self.unseen)
+        details = {k: float(v) for k, v in outcome.method.items()}
+        first = details.pop("loss", float(outcome.loss))
+        self.recorder.step({
+            "step": step,
+            "epoch": self.progress.epoch + 1,
+            "loss": details.pop("loss_perturbed", first),
+            "loss_ascent": first if self.config.method.ascent is not Ascent.none else None,
+            "grad_norm": None if outcome.grad_norm is None else float(outcome.grad_norm),
+            "radius": details.pop("radius", None),
+            "lr": outcome.lr,
+            "images_per_s": steps * samples / max(1e-9, now - then),
+            "time": self.seconds(),
+            **details,
+        })  # fmt: skip
+
+    def _end_epoch(self) -> None:
+        progress = self.progress
+        began = time.monotonic()
+        self.stepper.statistics.average_over(self.ranks)
+        tested = evaluate(self.model, self.data.test, self.config, self.ranks)
+        progress.epoch += 1
+        samples = max(1, progress.samples)
+        self.recorder.epoch({
+            "step": progress.step,
+            "epoch": progress.epoch,
+            "train_loss": progress.loss_sum / samples,
+            "train_accuracy": 100 * progress.correct / samples,
+            **tested,
+            "seconds": time.monotonic() - began,
+            "time": self.seconds(),
+        })  # fmt: skip
+        progress.loss_sum, progress.correct, progress.samples = 0.0, 0.0, 0
+        self.mark = (time.monotonic(), progress.step)
+
+    def seconds(self) -> float:
+        return self.progress.seconds + time.monotonic() - self.started
+
+    # ---- checkpoints ----
+
+    def _save(self, requests: Requests) -> None:
+        self.checkpoints.save(self.progress.step, self._state())
+        requests.saved()
+
+    def _state(self) -> State:
+        """This rank's share: of what all ranks have alike, rank 0's copy counts."""
+        share: State = {
+            "statistics": self.stepper.statistics.copy(),
+            "method": self.stepper.method.state_dict(),
+        }
+        if self.ranks.main:
+            progress = vars(self.progress) | {"seconds": self.seconds()}
+            share |= {
+                "weights": self.model.state_dict(),
+                "optimizer": self.stepper.optimizer.state_dict(),
+                "scale": self.stepper.scale.state_dict(),
+                "progress": progress,
+                "metrics": self.recorder.flush(),
+            }
+        return share
+
+    def resume(self, shares: list[State]) -> None:
+        """Continue from the shares of the ranks that wrote a checkpoint; there may have been more or fewer of them."""
+        first, statistics = shares[0], self.stepper.statistics
+        self.model.load_state_dict(first["weights"])
+        self.stepper.optimizer.load_state_dict(first["optimizer"])
+        self.stepper.scale.load_state_dict(first["scale"])
+        self.progress = Progress(**first["progress"])
+        self.recorder.rewind(first["metrics"])
+        if len(shares) == self.ranks.world:
+            statistics.restore(shares[self.ranks.rank]["statistics"])
+            self.stepper.method.load_state_dict(shares[self.ranks.rank]["method"])
+        else:
+            columns = zip(*(share["statistics"] for share in shares), strict=True)
+            statistics.restore([torch.stack([t.double() for t in column]).mean(0) for column in columns])
+            self.stepper.method.load_state_dict(merged([share["method"] for share in shares]))

@@ -1,0 +1,54 @@
+"""Mixed precision: the autocast of a forward pass and, for fp16, the scale of its loss."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sam_repro.schema import Precision
+
+DTYPES = {Precision.bf16: torch.bfloat16, Precision.fp16: torch.float16}
+
+
+def autocast(device: torch.device, precision: Precision) -> torch.autocast:
+    return torch.autocast(device.type, DTYPES.get(precision), enabled=precision in DTYPES)
+
+
+class LossScale:
+    """The dynamic loss scale of fp16 training: halved after an overflow, doubled after `patience` good steps.
+
+    Unlike torch's GradScaler it may unscale several passes of one step, and it says at once whether one overflowed.
+    """
+
+    def __init__(self, enabled: bool, scale: float = 2.0**16, patience: int = 2000) -> None:
+        self.enabled, self.scale, self.patience = enabled, scale if enabled else 1.0, patience
+        self.good_steps = 0
+
+    def unscale_(self, gradients: Sequence[Tensor]) -> None:
+        if self.enabled and gradients:
+            torch._foreach_mul_(list(gradients), 1.0 / self.scale)
+
+    def overflowed(self, gradients: Sequence[Tensor]) -> bool:
+        if not self.enabled or not gradients:
+            return False
+        # A sum of finite numbers could overflow, a largest absolute value can't; NaN and inf come through it.
+        largest = torch.stack(torch._foreach_norm(list(gradients), float("inf")))
+        return not bool(torch.isfinite(largest).all())
+
+    def update(self, overflowed: bool) -> None:
+        if not self.enabled:
+            return
+        self.good_steps = 0 if overflowed else self.good_steps + 1
+        if overflowed:
+            self.scale = max(1.0, self.scale / 2)
+        elif self.good_steps >= self.patience:
+            self.scale, self.good_steps = self.scale * 2, 0
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"scale": self.scale, "good_steps": self.good_steps}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.scale, self.good_steps = float(state["scale"]), int(state["good_steps"])

@@ -1,0 +1,112 @@
+"""The processes of one run and what they say to each other.
+
+Gradients are averaged by one explicit all-reduce of one flat buffer after a method has computed its final gradient, not
+by hooks inside the backward pass: half of a sharpness-aware step's passes must *not* synchronise, some methods change
+the gradient after their last pass, and a step of m-sharpness computes several final gradients on one rank. A few
+scalars (loss, stop flag) ride along, so that a step costs exactly one collective, like SGD's.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from sam_repro.schema import Device, RuntimeConfig, UserError
+
+# Generous enough for a full-gradient pass or a slow evaluation on one rank.
+PATIENCE = timedelta(minutes=30)
+
+
+@dataclass
+class Ranks:
+    rank: int
+    world: int
+    device: torch.device
+    collectives: int = 0  # tests and logs count them
+
+    @classmethod
+    def join(cls, runtime: RuntimeConfig) -> Ranks:
+        """Of the environment that torchrun or Slurm sets, or alone."""
+        rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+        local = int(os.environ.get("LOCAL_RANK", 0))
+        ranks = cls(rank, world, device_of(runtime, local))
+        if "RANK" in os.environ and world > 1 and not dist.is_initialized():
+            cuda = ranks.device.type == "cuda"
+            dist.init_process_group(
+                "nccl" if cuda else "gloo", timeout=PATIENCE, device_id=ranks.device if cuda else None
+            )
+        return ranks
+
+    @property
+    def main(self) -> bool:
+        return self.rank == 0
+
+    def sum_(self, tensors: Sequence[Tensor]) -> None:
+        """Replace every tensor by its sum over the ranks: one collective on one flat fp32 (or fp64) buffer."""
+        if self.world == 1:
+            return
+        flat = torch.cat([t.detach().reshape(-1) for t in tensors])
+        dist.all_reduce(flat)
+        self.collectives += 1
+        offset = 0
+        for t in tensors:
+            t.copy_(flat[offset : offset + t.numel()].view_as(t))
+            offset += t.numel()
+
+    def any(self, flag: bool) -> bool:
+        """Whether it is true on any rank."""
+        if self.world == 1:
+            return flag
+        value = torch.tensor([float(flag)], device=self.device)
+        dist.all_reduce(value, op=dist.ReduceOp.MAX)
+        self.collectives += 1
+        return bool(value.item())
+
+    def share(self, thing: Any) -> Any:
+        """Rank 0's value, on every rank."""
+        box = [thing]
+        if self.world > 1:
+            dist.broadcast_object_list(box, src=0, device=self.device)
+        return box[0]
+
+    def gather(self, thing: Any) -> list[Any]:
+        """Every rank's value, on every rank."""
+        if self.world == 1:
+            return [thing]
+        box: list[Any] = [None] * self.world
+        dist.all_gather_object(box, thing)
+        return box
+
+    def barrier(self) -> None:
+        if self.world > 1:
+            dist.barrier()
+
+    def leave(self) -> None:
+        """Without the collection first, half of all two-rank runs abort at exit."""
+        if dist.is_initialized():
+            gc.collect()
+            dist.barrier()
+            dist.destroy_process_group()
+
+
+def device_of(runtime: RuntimeConfig, local_rank: int) -> torch.device:
+    available = torch.cuda.is_available()
+    if runtime.device is Device.cuda and not available:
+        raise UserError("runtime.device=cuda, but torch sees no CUDA device here: use runtime.device=cpu or auto")
+    if runtime.device is Device.cpu or not available:
+        return torch.device("cpu")
+    if local_rank >= torch.cuda.device_count():
+        raise UserError(
+            f"runtime.ranks needs {local_rank + 1} GPUs, torch sees {torch.cuda.device_count()}: lower runtime.ranks"
+        )
+    device = torch.device("cuda", local_rank)
+    torch.cuda.set_device(device)
+    return device

@@ -1,0 +1,125 @@
+"""One step of training: shards, the method's passes, one average over the ranks, clipping, the base optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from sam_repro.data import TrainData
+from sam_repro.engine.batchnorm import RunningStatistics
+from sam_repro.engine.gradient import GradFn, Shard
+from sam_repro.engine.precision import LossScale
+from sam_repro.engine.ranks import Ranks
+from sam_repro.engine.schedule import Schedule
+from sam_repro.methods import Method, Moment, Overflow
+from sam_repro.schema import Config
+
+
+@dataclass
+class Outcome:
+    """What a step reports. Tensors stay on the device until somebody writes them down."""
+
+    loss: Tensor  # mean over the batch, of every shard's first pass
+    correct: Tensor
+    lr: float
+    samples: int = 0  # of this rank
+    grad_norm: Tensor | None = None  # of the final gradient, before clipping
+    skipped: bool = False
+    wanted: float = 0.0  # the largest request of any rank: see loop.py
+    method: dict[str, Tensor | float] = field(default_factory=dict)
+
+
+class Stepper:
+    def __init__(
+        self, config: Config, model: nn.Module, method: Method, optimizer: torch.optim.Optimizer,
+        schedule: Schedule, data: TrainData, ranks: Ranks, forward: Callable[[Tensor], Tensor] | None = None,
+    ) -> None:  # fmt: skip
+        self.config, self.method, self.optimizer = config, method, optimizer
+        self.schedule, self.data, self.ranks = schedule, data, ranks
+        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        self.scale = LossScale(config.runtime.precision.name == "fp16")
+        self.statistics = RunningStatistics(model, config.loop.batchnorm)
+        self.grad_fn = GradFn(
+            config, forward or model, self.parameters, data, ranks, self.scale, self.statistics,
+            synchronised=config.method.m is None,
+        )  # fmt: skip
+
+    def __call__(self, ids: Tensor, epoch: int, step: int, want: float = 0.0, log: bool = False) -> Outcome:
+        """Train on the samples `ids` of the whole batch. `want` is this rank's request to the others."""
+        request = self.grad_fn.request = torch.tensor(want, device=self.ranks.device)
+        moment = self.schedule.at(step)
+        shards = self._shards(ids, epoch, step)
+        before = self.statistics.copy() if self.scale.enabled else []
+        loss, correct = torch.zeros(2, device=self.ranks.device).unbind()
+        outcome = Outcome(loss, correct, moment.lr)
+        try:
+            self._estimate(shards, len(ids), moment, outcome)
+        except Overflow:
+            # Weights and the method's state are as before the step; the statistics may have seen infinities.
+            self.statistics.restore(before)
+            outcome.skipped = True
+        self.method.end_step(self._mean_over_ranks, outcome.skipped)
+        if not self.grad_fn.synchronised:
+            # The step's one collective: the final gradients and, riding along, a few numbers.
+            gradients = [] if outcome.skipped else self._gradients()
+            self.ranks.sum_([*gradients, outcome.loss, outcome.correct, request])
+        outcome.wanted = float(request) if self.ranks.world > 1 else want
+        self.scale.update(outcome.skipped)
+        if not outcome.skipped:
+            self._descend(moment.lr, outcome, log)
+        return outcome
+
+    def _shards(self, ids: Tensor, epoch: int, step: int) -> list[Shard]:
+        """This rank's shards. Without m the ranks share one; with m every shard is some rank's own."""
+        ranks, m = self.ranks, self.config.method.m
+        if m is None:
+            mine = ids.tensor_split(ranks.world)[ranks.rank]
+            return [Shard(mine, self.data.gather(mine, epoch), 0, len(ids), epoch, step)]
+        pieces = ids.tensor_split(range(m, len(ids), m))
+        each = len(pieces) // ranks.world  # of an epoch's last, short batch a rest may be left over
+        places = range(ranks.rank * each, (ranks.rank + 1) * each)
+        return [Shard(pieces[i], self.data.gather(pieces[i], epoch), i, len(pieces[i]), epoch, step) for i in places]
+
+    def _estimate(self, shards: Sequence[Shard], batch_size: int, moment: Moment, outcome: Outcome) -> None:
+        """The mean of the shards' final gradients, left in `.grad`."""
+        total: list[Tensor] = []
+        update = self.statistics.side_by_side(len(shards))
+        for shard in shards:
+            loss = self.method.estimate(self.grad_fn.over(shard), at=moment, shard=shard.index)
+            update.one_done()
+            weight = shard.size / batch_size
+            outcome.loss += loss * weight
+            outcome.correct += self.grad_fn.correct
+            outcome.samples += len(shard.ids)
+            if self.config.method.m is None:
+                continue
+            gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
+            if not total:
+                total = [g.mul_(weight) for g in gradients]
+            else:
+                torch._foreach_add_(total, gradients, alpha=weight)
+        update.all_done()
+        for p, g in zip(self.parameters, total, strict=False):
+            p.grad = g
+        outcome.method = self.method.report
+
+    def _mean_over_ranks(self, tensors: Sequence[Tensor]) -> None:
+        self.ranks.sum_(tensors)
+        for t in tensors:
+            t.div_(self.ranks.world)
+
+    def _gradients(self) -> list[Tensor]:
+        return [p.grad for p in self.parameters if p.grad is not None]
+
+    def _descend(self, lr: float, outcome: Outcome, log: bool) -> None:
+        clip = self.config.loop.clip_norm
+        if clip is not None or log:
+            outcome.grad_norm = torch.nn.utils.get_total_norm(self._gradients())
+            if clip is not None:
+                torch.nn.utils.clip_grads_with_norm_(self.parameters, clip, outcome.grad_norm)
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        self.optimizer.step()

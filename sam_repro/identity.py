@@ -1,0 +1,70 @@
+"""What a run *is*: its id is a hash of everything in the configuration that changes its numbers.
+
+Where it runs (devices, ranks, workers, folders, logging) is no part of it, and values equal to the schema's defaults
+are dropped, so that a new field with a neutral default changes no id. `RECIPE_VERSION` counts the changes of the code
+that change numbers under an unchanged configuration. Imports no torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from sam_repro.schema import Config
+
+RECIPE_VERSION = 1
+
+# Names and limits of other runs, places and speed: none of these changes a number.
+NOT_SCIENCE = frozenset({
+    "dataset.root", "model.weights", "method.name", "budget.name", "budget.seeds", "loop.eval_batch", "track",
+    "results_dir", "force",
+    "runtime.ranks", "runtime.device", "runtime.loss_scaler", "runtime.channels_last", "runtime.compile",
+    "runtime.determinism", "runtime.threads", "runtime.checkpoint_steps", "runtime.checkpoint_minutes",
+    "runtime.profile",
+})  # fmt: skip
+
+
+def run_id(config: Config) -> str:
+    text = json.dumps({"recipe": RECIPE_VERSION, **science(config)}, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def run_folder(config: Config) -> Path:
+    return Path(config.results_dir) / "runs" / run_id(config)
+
+
+def science(config: Config) -> dict[str, Any]:
+    """The part of a configuration that changes its numbers, as nested plain values, defaults dropped."""
+    return _differing(plain(config), plain(Config()), "")
+
+
+def plain(config: Any) -> Any:
+    """A dataclass tree as dictionaries, lists, numbers and strings; enums by name."""
+    return _plain(asdict(config))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    return value.name if isinstance(value, Enum) else value
+
+
+def _differing(values: dict[str, Any], defaults: dict[str, Any], prefix: str) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for key, value in values.items():
+        name = prefix + key
+        if name in NOT_SCIENCE or value == defaults[key]:
+            continue
+        if isinstance(value, dict):
+            inner = _differing(value, defaults[key], name + ".")
+            if inner:
+                out[key] = inner
+        else:
+            out[key] = value
+    return out

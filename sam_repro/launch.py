@@ -1,0 +1,95 @@
+"""From a checked configuration to processes: in this one, or one a rank on this machine. Imports no torch until then.
+
+Under torchrun, Slurm or any launcher that sets RANK, this process is one rank among others and trains inline. Otherwise
+`runtime.ranks` processes are started here. Their rendezvous is a store that this process opens on a port the system
+chooses, so that two jobs never clash.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any
+
+from sam_repro.identity import run_folder, run_id
+from sam_repro.outcome import USER_ERROR, finished, in_words
+from sam_repro.schema import Config, UserError
+
+
+def launch(config: Config, overrides: Sequence[str] = ()) -> int:
+    """Train the run, or say that it is done. Returns the exit code."""
+    folder = run_folder(config)
+    one_of_many = "RANK" in os.environ
+    if not one_of_many or os.environ["RANK"] == "0":
+        print(f"run {run_id(config)} in {folder}", flush=True)
+        summary = None if config.force else finished(folder)
+        if summary is not None:
+            print(f"already done: {in_words(summary)}. force=true trains it again", flush=True)
+            return 0
+    if one_of_many or config.runtime.ranks == 1:
+        from sam_repro.train import train
+
+        return train(config, list(overrides))
+    return local_ranks(config, list(overrides))
+
+
+def local_ranks(config: Config, overrides: list[str]) -> int:
+    """One process a rank. The first that fails takes the others down and has its traceback shown, once."""
+    from multiprocessing import get_context
+
+    from torch._C._distributed_c10d import TCPStore
+    from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException, start_processes
+
+    ranks = config.runtime.ranks
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    mistakes = get_context("spawn").SimpleQueue()
+    context = start_processes(  # type: ignore[no-untyped-call]
+        _rank, args=(config, overrides, store.port, mistakes), nprocs=ranks, join=False, start_method="spawn"
+    )
+    assert context is not None
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        for process in context.processes:
+            if process.is_alive() and process.pid is not None:
+                os.kill(process.pid, number)
+
+    before = {s: signal.signal(s, pass_on) for s in (signal.SIGTERM, signal.SIGUSR1)}
+    # Ctrl-C reaches the ranks themselves, which are of this terminal too.
+    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        while not context.join(timeout=1.0, grace_period=10.0):
+            pass
+        return 0
+    except ProcessRaisedException as error:
+        print(str(error).strip(), file=sys.stderr)
+        return 1
+    except ProcessExitedException as error:
+        if error.exit_code == USER_ERROR and not mistakes.empty():
+            raise UserError(mistakes.get()) from None
+        if error.exit_code < 0 or error.exit_code == 1:
+            print(f"error: rank {error.error_index} was ended: {error}", file=sys.stderr)
+            return 1
+        return int(error.exit_code)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+
+
+def _rank(local: int, config: Config, overrides: list[str], port: int, mistakes: Any) -> None:
+    """What a rank's process does; the environment is as torchrun would set it."""
+    ranks = str(config.runtime.ranks)
+    os.environ |= {
+        "RANK": str(local), "LOCAL_RANK": str(local), "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks,
+        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TORCHELASTIC_USE_AGENT_STORE": "True",
+    }  # fmt: skip
+    from sam_repro.train import train
+
+    try:
+        code = train(config, overrides)
+    except UserError as mistake:
+        mistakes.put(str(mistake))
+        code = USER_ERROR
+    sys.exit(code)

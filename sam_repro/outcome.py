@@ -1,0 +1,35 @@
+"""How a run ends: exit codes and the marks of a run folder. Imports no torch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+# Exit codes, as in sysexits.h where it has one. 0: done (a collapsed run too); 1: a crash, with its traceback.
+USER_ERROR = 2
+DISK_FULL = 74
+INTERRUPTED = 75  # stopped by a signal with its checkpoint saved, or another process trains this run: try again
+
+DONE = "DONE"
+LOCK = ".lock"
+
+
+def finished(folder: Path) -> dict[str, Any] | None:
+    """The summary of a finished run, or None."""
+    if not (folder / DONE).exists():
+        return None
+    try:
+        summary = json.loads((folder / "summary.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return summary if isinstance(summary, dict) else None
+
+
+def in_words(summary: dict[str, Any]) -> str:
+    """A finished run in one line."""
+    if summary["status"] == "collapsed":
+        return f"collapsed at step {summary['collapsed_step']}"
+    last, best = summary["last"], summary["best"]
+    return (f"test accuracy {last['test_accuracy']:.2f} % at the last epoch, "
+            f"{best['test_accuracy']:.2f} % at the best (epoch {best['epoch']})")  # fmt: skip

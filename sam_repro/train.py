@@ -1,0 +1,143 @@
+"""The story of one run, on one rank."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from filelock import FileLock, Timeout
+from omegaconf import OmegaConf
+from safetensors.torch import save as to_safetensors
+from torch import Tensor, nn
+
+from sam_repro import data as data_room
+from sam_repro import methods, models
+from sam_repro.engine import optimizer as optimizers
+from sam_repro.engine.checkpoint import Checkpoints
+from sam_repro.engine.loop import Loop
+from sam_repro.engine.ranks import Ranks
+from sam_repro.engine.requests import Interrupted
+from sam_repro.engine.schedule import Schedule
+from sam_repro.engine.setup import prepare
+from sam_repro.engine.step import Stepper
+from sam_repro.identity import plain, run_folder, run_id
+from sam_repro.outcome import DISK_FULL, DONE, INTERRUPTED, LOCK, in_words
+from sam_repro.record import Recorder, summarise, write_atomic
+from sam_repro.record.environment import environment
+from sam_repro.record.lines import encode_indented
+from sam_repro.record.metrics import read
+from sam_repro.report import ledger
+from sam_repro.report.entry import entry_of
+from sam_repro.schema import Config, epochs
+
+
+def train(config: Config, overrides: list[str] | None = None) -> int:
+    """Train one run, or the rest of it; the exit code of `sam_repro.outcome`."""
+    ranks = Ranks.join(config.runtime)
+    try:
+        return _train(config, ranks, overrides or [])
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        if ranks.main:
+            print(f"error: the disk of {run_folder(config)} is full; the last good checkpoint is kept. Make room and "
+                  "run the same command again")  # fmt: skip
+        return DISK_FULL
+    finally:
+        ranks.leave()
+
+
+def _train(config: Config, ranks: Ranks, overrides: list[str]) -> int:
+    # ------------------------------------------------------------------------------------------------ what is trained
+    prepare(config.runtime, config.seed, int(os.environ.get("LOCAL_WORLD_SIZE", 1)))
+    data = data_room.load(config.dataset, config.augment, config.budget, config.seed, ranks.device)
+    model = models.build(config.model, data.classes, config.dataset.image_size).to(ranks.device)
+    if config.runtime.channels_last:
+        model = model.to(memory_format=torch.channels_last)
+    forward: Callable[[Tensor], Tensor] = torch.compile(model) if config.runtime.compile else model
+
+    # -------------------------------------------------------------------------------------------------- how it learns
+    method = methods.build(config.method, model, seed=config.seed)
+    optimizer = optimizers.build(config.base_optimizer, model)
+    batch, count = config.loop.batch_size, data.train.size
+    steps = count // batch if config.loop.drop_last else -(-count // batch)
+    steps = max(1, min(steps, config.budget.max_steps or steps))
+    schedule = Schedule(config.schedule, config.base_optimizer.lr, steps, epochs(config))
+    stepper = Stepper(config, model, method, optimizer, schedule, data.train, ranks, forward)
+
+    # ----------------------------------------------------------------------------------------------- where it is kept
+    folder = run_folder(config)
+    if not claim(folder, ranks):
+        return INTERRUPTED
+    checkpoints = Checkpoints(folder, ranks)
+    with Recorder(folder, plain(config), config.track, run_id(config), main=ranks.main,
+                  total_steps=schedule.steps, epochs=epochs(config)) as recorder:  # fmt: skip
+        loop = Loop(config, model, stepper, data, ranks, recorder, checkpoints, steps, epochs(config))
+
+        # ---------------------------------------------------------------------- on from where an earlier start stopped
+        if config.force:
+            (folder / DONE).unlink(missing_ok=True)
+            checkpoints.remove()
+        shares, rejected = checkpoints.load()
+        for problem in rejected:
+            recorder.incident("fell_back", reason=problem)
+        if shares is None:
+            recorder.rewind(0)
+        else:
+            loop.resume(shares)
+            recorder.incident("resumed", step=loop.progress.step)
+        env = environment(ranks=ranks.world, device=ranks.device.type)
+        if ranks.main:
+            write_atomic(folder / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(plain(config))))
+            write_atomic(folder / "env.json", encode_indented(env))
+
+        # ------------------------------------------------------------------------------------------------------ train
+        try:
+            status = loop.run()
+        except Interrupted:
+            recorder.incident("interrupted", step=loop.progress.step)
+            recorder.say("stopped as asked, checkpoint saved: the same command goes on")
+            return INTERRUPTED
+
+        # ----------------------------------------------------------------------------------------------------- record
+        if ranks.main:
+            write_atomic(folder / "weights.safetensors", to_safetensors(weights(model)))
+            recorder.flush()
+            records = read(folder)
+            summary = summarise(
+                records, status, passes=loop.progress.step * method.passes, wall_seconds=loop.seconds(),
+                run_id=run_id(config), parameters=models.count_parameters(model), data=data.facts,
+            )  # fmt: skip
+            recorder.close(summary)
+            ledger.append(config.results_dir, entry_of(config, overrides, records, summary, env))
+            write_atomic(folder / DONE, "")
+            print(f"done: {in_words(summary)}", flush=True)
+        ranks.barrier()
+        checkpoints.remove()
+    return 0
+
+
+def claim(folder: Path, ranks: Ranks) -> bool:
+    """Whether this run is ours to train. The lock dies with the process that holds it."""
+    free = True
+    if ranks.main:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / LOCK, blocking=False)
+        try:
+            lock.acquire()
+            _held.append(lock)
+        except Timeout:
+            free = False
+            print(f"another process is training this run ({folder}): wait for it, or stop it first")
+    return bool(ranks.share(free))
+
+
+_held: list[FileLock] = []
+
+
+def weights(model: nn.Module) -> dict[str, Tensor]:
+    """Contiguous copies, since safetensors keeps no memory format."""
+    return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}
