@@ -1,0 +1,127 @@
+"""Which models there are and which settings they take. Without torch: mistakes are told before anything is loaded."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import re
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+
+from sam_repro.schema import Architecture, ModelConfig, Stem
+
+# The fields of ModelConfig that an architecture reads, besides `architecture` and `weights`.
+TAKES: dict[Architecture, frozenset[str]] = {
+    Architecture.resnet_cifar: frozenset({"depth", "width", "stem"}),
+    Architecture.wrn: frozenset({"depth", "width", "dropout"}),
+    Architecture.resnet: frozenset({"depth", "stem", "pretrained"}),
+    Architecture.resnext_cifar: frozenset({"depth", "width", "groups"}),
+    Architecture.densenet: frozenset({"depth", "stem"}),
+    Architecture.vgg: frozenset({"depth", "head"}),
+    Architecture.pyramidnet: frozenset({"depth", "alpha", "bottleneck", "shakedrop"}),
+    Architecture.timm: frozenset({"name", "dropout", "drop_path", "pretrained"}),
+}
+NEEDS = ("name", "depth", "width", "stem", "groups", "head", "alpha")  # never null where they are taken
+NEUTRAL = {"bottleneck": False, "shakedrop": 0.0, "dropout": 0.0, "drop_path": 0.0, "pretrained": False}
+DEPTHS = {
+    Architecture.resnet: (18, 34, 50, 101, 152),
+    Architecture.densenet: (121, 161, 169, 201),
+    Architecture.vgg: (11, 13, 16, 19),
+}
+STEMS = {
+    Architecture.resnet_cifar: (Stem.cifar, Stem.strided),
+    Architecture.resnet: (Stem.cifar, Stem.imagenet),
+    Architecture.densenet: (Stem.cifar, Stem.imagenet),
+}
+
+
+def problems(model: ModelConfig, image_size: int | None = None) -> list[tuple[str, str]]:
+    """(field, what is wrong and how to mend it, to be read after the field), for every rule that this model breaks."""
+    found: list[tuple[str, str]] = []
+    takes, kind = TAKES[model.architecture], model.architecture.value
+    for field in (f.name for f in fields(model) if f.name not in ("architecture", "weights")):
+        value, neutral = getattr(model, field), NEUTRAL.get(field)
+        if field in takes:
+            if field in NEEDS and value is None:
+                example = ", convnext_tiny say" if field == "name" else ""
+                found.append((field, f"must have a value for {kind}{example}"))
+        elif value != neutral:
+            unset = "null" if neutral is None else str(neutral).lower()
+            hint = "; choose one of our models by model=<id>" if field == "name" else ""
+            found.append((field, f"is not taken by {kind}: set it to {unset}{hint}"))
+    return found or _values(model) or _images(model, image_size)
+
+
+def _values(model: ModelConfig) -> list[tuple[str, str]]:
+    """Rules on values, once every field that is needed is there."""
+    found: list[tuple[str, str]] = []
+    kind, architecture = model.architecture.value, model.architecture
+    if architecture in DEPTHS and model.depth not in DEPTHS[architecture]:
+        found.append(
+            ("depth", f"must be one of {', '.join(map(str, DEPTHS[architecture]))} for {kind}, is {model.depth}")
+        )
+    layers = _layers_per_step(model)
+    if layers is not None and model.depth is not None:
+        step, base = layers
+        if model.depth < step + base or (model.depth - base) % step:
+            found.append(("depth", f"must be {step} n + {base} for {kind}, is {model.depth}"))
+    if architecture in STEMS and model.stem not in STEMS[architecture]:
+        names = " or ".join(stem.value for stem in STEMS[architecture])
+        found.append(("stem", f"must be {names} for {kind}"))
+    for field in ("width", "groups", "alpha"):
+        value = getattr(model, field)
+        if value is not None and value < 1:
+            found.append((field, f"must be at least 1, is {value}"))
+    for field in ("dropout", "drop_path", "shakedrop"):
+        share = getattr(model, field)
+        if not 0 <= share < 1:
+            found.append((field, f"must be in [0, 1), is {share:g}"))
+    if model.pretrained and model.weights is not None:
+        found.append(("pretrained", "must be false where model.weights names a file"))
+    if model.pretrained and model.stem is Stem.cifar:
+        found.append(("pretrained", "needs model.stem=imagenet, for which the published weights are"))
+    if model.name is not None and (message := unknown_timm_name(model.name)):
+        found.append(("name", message))
+    return found
+
+
+def _layers_per_step(model: ModelConfig) -> tuple[int, int] | None:
+    """(a, b) where the depth must be a n + b."""
+    if model.architecture is Architecture.pyramidnet:
+        return (9, 2) if model.bottleneck else (6, 2)
+    return {
+        Architecture.resnet_cifar: (6, 2),
+        Architecture.wrn: (6, 4),
+        Architecture.resnext_cifar: (9, 2),
+    }.get(model.architecture)
+
+
+def _images(model: ModelConfig, image_size: int | None) -> list[tuple[str, str]]:
+    if model.architecture is Architecture.vgg and image_size is not None and image_size < 32:
+        return [
+            ("architecture", f"vgg halves the image five times and needs 32 pixels: dataset.image_size is {image_size}")
+        ]
+    return []
+
+
+def unknown_timm_name(name: str) -> str | None:
+    """None for a model of the installed timm, `convnext_tiny` or with a weights tag `convnext_tiny.fb_in22k`."""
+    known = timm_names()
+    base = name.partition(".")[0]
+    if base in known:
+        return None
+    near = difflib.get_close_matches(base, known, n=1, cutoff=0.0)
+    return f"is {name!r}, which timm does not have; the nearest is {near[0]!r}" if near else "needs timm"
+
+
+@cache
+def timm_names() -> tuple[str, ...]:
+    """Every model that timm registers, read from its source text: importing timm takes torch and two more seconds."""
+    spec = importlib.util.find_spec("timm")
+    if spec is None or not spec.submodule_search_locations:
+        return ()
+    names: set[str] = set()
+    for file in Path(spec.submodule_search_locations[0], "models").glob("*.py"):
+        names.update(re.findall(r"^@register_model\s+def (\w+)\(", file.read_text(encoding="utf-8"), re.MULTILINE))
+    return tuple(sorted(names))

@@ -1,0 +1,62 @@
+"""What a forward pass of a shipped model costs, for planning, without torch: a table that `measure` writes.
+
+`python -m sam_repro.models.measure` renews cost.json after a change of a model; a test recomputes it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sam_repro.schema import ModelConfig
+
+TABLE = Path(__file__).with_name("cost.json")
+# Settings that change neither size nor work (regularisation masks aside, a few percent of the activations).
+IRRELEVANT = {"dropout", "drop_path", "shakedrop", "pretrained", "weights"}
+
+
+@dataclass(frozen=True)
+class Cost:
+    parameters: int
+    macs: int  # multiply-adds of an image's forward pass; forward and backward together take three times as many
+    activations_fp32: int  # bytes an image that the backward pass needs
+    activations_half: int  # the same under bf16 or fp16 autocast
+
+    def training_bytes(self, samples: int, half: bool, bytes_a_parameter: int) -> int:
+        """Memory while `samples` images are between forward and backward; an estimate from below, without gradients of
+        activations, allocator's slack and kernels' workspace: six real CPU runs took 1.13 to 1.30 times as much.
+
+        bytes_a_parameter: weight and gradient (8), the optimizer's state, what the method keeps. Autocast holds a
+        half-precision copy of the weights as well.
+        """
+        activations = self.activations_half if half else self.activations_fp32
+        return samples * activations + self.parameters * (bytes_a_parameter + (2 if half else 0))
+
+
+def settings(model: ModelConfig) -> dict[str, Any]:
+    """What decides a model's shape, unset fields left out."""
+    values = {f.name: getattr(model, f.name) for f in fields(model) if f.name not in IRRELEVANT}
+    return {name: getattr(value, "value", value) for name, value in values.items() if value not in (None, False)}
+
+
+def lookup(model: ModelConfig, classes: int, image_size: int) -> Cost | None:
+    """None: not in the table, which has the shipped models on their own image sizes."""
+    for row in _table():
+        if row["image_size"] == image_size and row["settings"] == settings(model):
+            # The head is one linear layer on `features`, or the last of several: all that depends on the classes.
+            return Cost(
+                row["body_parameters"] + classes * (row["features"] + 1),
+                row["body_macs"] + classes * row["features"],
+                row["activations_fp32"],
+                row["activations_half"],
+            )
+    return None
+
+
+@cache
+def _table() -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(TABLE.read_text(encoding="utf-8"))
+    return rows

@@ -1,0 +1,56 @@
+"""From a `ModelConfig` to a module. timm and torchvision are imported only for a model that comes from there."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from sam_repro.models import catalog
+from sam_repro.models.pyramidnet import PyramidNet
+from sam_repro.models.resnet_cifar import ResNetCifar
+from sam_repro.models.weights import load_weights
+from sam_repro.models.wrn import WideResNet
+from sam_repro.schema import Architecture, ModelConfig, Stem, UserError
+
+
+def build(config: ModelConfig, classes: int, image_size: int) -> nn.Module:
+    """The model in training mode, fp32, on the current default device, drawn from torch's global generator."""
+    for field, message in catalog.problems(config, image_size):
+        raise UserError(f"model.{field} {message}")
+    if config.architecture is Architecture.timm or config.pretrained:
+        from sam_repro.models.third_party import timm_model
+
+        return timm_model(config, classes, image_size)
+    model = _untrained(config, classes)
+    if config.weights is not None:
+        load_weights(model, config.weights)
+    return model
+
+
+def _untrained(config: ModelConfig, classes: int) -> nn.Module:
+    depth, width = config.depth or 0, config.width or 0
+    match config.architecture:
+        case Architecture.resnet_cifar:
+            return ResNetCifar(depth, width, classes, stem_stride=2 if config.stem is Stem.strided else 1)
+        case Architecture.wrn:
+            return WideResNet(depth, width, classes, config.dropout)
+        case Architecture.pyramidnet:
+            assert config.alpha is not None
+            return PyramidNet(depth, config.alpha, classes, config.bottleneck, config.shakedrop)
+    from sam_repro.models import third_party
+
+    match config.architecture:
+        case Architecture.resnet:
+            return third_party.resnet(depth, classes, config.stem)
+        case Architecture.resnext_cifar:
+            assert config.groups is not None
+            return third_party.resnext_cifar(depth, config.groups, width, classes)
+        case Architecture.densenet:
+            return third_party.densenet(depth, classes, config.stem)
+        case Architecture.vgg:
+            return third_party.vgg(depth, classes, config.head)
+    raise AssertionError(config.architecture)
+
+
+def count_parameters(model: nn.Module) -> int:
+    """Trainable parameters; `build` under `torch.device("meta")` costs no memory for the count."""
+    return sum(p.numel() for p in model.parameters() if p.requires_grad)
