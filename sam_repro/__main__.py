@@ -15,6 +15,7 @@ from omegaconf import DictConfig
 
 from sam_repro import CONFIGS
 from sam_repro.compose import one_line, typed
+from sam_repro.help import help_page
 from sam_repro.outcome import USER_ERROR
 from sam_repro.schema import UserError
 
@@ -50,6 +51,10 @@ def _train(node: DictConfig) -> int:
 
 def main() -> None:
     global _codes
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        # Hydra's own page takes a second to list the groups.
+        print(help_page())
+        return
     _codes = []
     try:
         _job()

@@ -20,7 +20,7 @@ RECIPE_VERSION = 1
 
 # Names and limits of other runs, places and speed: none of these changes a number.
 NOT_SCIENCE = frozenset({
-    "dataset.root", "model.weights", "method.name", "budget.name", "budget.seeds", "loop.eval_batch", "track",
+    "dataset.root", "method.name", "budget.name", "budget.seeds", "loop.eval_batch", "track",
     "results_dir", "force",
     "runtime.ranks", "runtime.device", "runtime.loss_scaler", "runtime.channels_last", "runtime.compile",
     "runtime.determinism", "runtime.threads", "runtime.checkpoint_steps", "runtime.checkpoint_minutes",
@@ -39,7 +39,11 @@ def run_folder(config: Config) -> Path:
 
 def science(config: Config) -> dict[str, Any]:
     """The part of a configuration that changes its numbers, as nested plain values, defaults dropped."""
-    return _differing(plain(config), plain(Config()), "")
+    found = _differing(plain(config), plain(Config()), "")
+    if config.model.weights is not None and Path(config.model.weights).is_file():
+        # What is in the file counts, not where it lies.
+        found["model"]["weights"] = hashlib.sha256(Path(config.model.weights).read_bytes()).hexdigest()
+    return found
 
 
 def plain(config: Any) -> Any:

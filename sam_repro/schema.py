@@ -25,11 +25,19 @@ class Source(Enum):
     cifar10 = "cifar10"
     cifar100 = "cifar100"
     folder = "folder"  # root/train/<class>/*.png and root/test/<class>/*.png
+    imagenet = "imagenet"  # root/train/<wnid>/*.JPEG and root/val/<wnid>/*.JPEG
+    flowers102 = "flowers102"  # Oxford Flowers-102 and Oxford-IIIT Pets, in torchvision's layout
+    pets = "pets"
 
 
 class Split(Enum):
     test = "test"
     validation = "validation"  # held-out part of the training set, for choosing hyperparameters
+
+
+class Fit(Enum):
+    crop = "crop"  # the shorter side to image_size / crop_share, then the centre
+    squash = "squash"  # both sides to image_size, whatever the proportions
 
 
 @dataclass
@@ -49,6 +57,11 @@ class DatasetConfig:
     std: list[float] = field(default_factory=lambda: [0.5, 0.5, 0.5])
     train_images: int | None = None  # a fixed, class-balanced subset; null: all
     test_images: int | None = None
+    stream: bool = False  # read and decode in worker processes while training, instead of once into memory
+    fit: Fit = Fit.crop  # how an image of another size becomes image_size pixels
+    crop_share: float = 1.0  # ImageNet's usual 224 of 256 pixels: 0.875
+    skip_unreadable: int = 0  # so many broken image files are named and left out; one more ends the run
+    workers: int | None = None  # that decode, a rank; null: its share of the cores. Not part of a run's identity
     evaluate_on: Split = Split.test
     validation: float = 0.1  # share of the training set held out when evaluate_on=validation
     label_noise: LabelNoise = field(default_factory=LabelNoise)
@@ -79,7 +92,7 @@ class Head(Enum):
 
 @dataclass
 class ModelConfig:
-    """The default is ResNet-8. Which architecture takes which field is in `sam_repro.models.catalog`; null: not its own."""
+    """The default is ResNet-8. `sam_repro.models.catalog` knows which architecture takes which field (null: not)."""
 
     architecture: Architecture = Architecture.resnet_cifar
     name: str | None = None  # timm: the model's name there, `convnext_tiny` say; null for all others
@@ -148,6 +161,13 @@ class ScheduleConfig:
     final: float = 0.0  # the last learning rate, as a share of the peak
 
 
+class Policy(Enum):
+    none = "none"
+    autoaugment_cifar = "autoaugment_cifar"
+    autoaugment_imagenet = "autoaugment_imagenet"
+    randaugment = "randaugment"
+
+
 @dataclass
 class AugmentConfig:
     crop: int = 4  # pixels of zero padding before a random crop; 0: none
@@ -155,6 +175,13 @@ class AugmentConfig:
     cutout: int = 0  # side of the square that is blanked (DeVries); 0: none
     cutout_probability: float = 1.0
     label_smoothing: float = 0.0
+    resized_crop: float = 0.0  # smallest area share of a random crop resized to image_size (Inception's 0.08); 0: none
+    policy: Policy = Policy.none
+    randaugment_ops: int = 2
+    randaugment_magnitude: int = 9  # of torchvision's scale 0 .. 30
+    mixup: float = 0.0  # alpha of the Beta distribution; 0: none
+    cutmix: float = 0.0  # with both, either with probability 1/2
+    mix_probability: float = 1.0  # that a sample is mixed at all
 
 
 @dataclass
@@ -292,14 +319,17 @@ def check(config: Config) -> Config:
 
 def _rules(c: Config) -> Iterator[tuple[str, bool, str]]:
     """(key, broken, what to do). Written as data so that a rule is a line."""
+    from sam_repro.models.catalog import problems  # here: it needs this module's vocabulary
+
     for key, problem in c.method.problems():
         yield f"method.{key}", True, problem
+    for key, problem in problems(c.model, c.dataset.image_size):
+        yield f"model.{key}", True, problem
     for key, value, low in (
         ("dataset.classes", c.dataset.classes, 2),
         ("dataset.image_size", c.dataset.image_size, 1),
         ("dataset.train_images", c.dataset.train_images, 1),
         ("dataset.test_images", c.dataset.test_images, 1),
-        ("model.depth", c.model.depth, 1),
         ("schedule.epochs", c.schedule.epochs, 1),
         ("schedule.plain_epochs", c.schedule.plain_epochs, 1),
         ("augment.crop", c.augment.crop, 0),
@@ -322,7 +352,6 @@ def _rules(c: Config) -> Iterator[tuple[str, bool, str]]:
     for key, number, low_, high in (
         ("dataset.label_noise.rate", c.dataset.label_noise.rate, 0.0, 1.0),
         ("dataset.validation", c.dataset.validation, 0.0, 0.9),
-        ("model.dropout", c.model.dropout, 0.0, 0.99),
         ("base_optimizer.lr", c.base_optimizer.lr, 0.0, 1e6),
         ("base_optimizer.weight_decay", c.base_optimizer.weight_decay, 0.0, 1e6),
         ("base_optimizer.momentum", c.base_optimizer.momentum, 0.0, 0.999999),

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import Cli, command
+from commands import Cli, command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -111,7 +111,7 @@ def test_help_config_and_errors_start_fast_and_without_torch(tmp_path: Path) -> 
 
 def test_every_option_composes_alone() -> None:
     for group in sorted(
-        d.name for d in CONFIGS.iterdir() if d.is_dir() and d.name not in ("table", "figure", "official")
+        d.name for d in CONFIGS.iterdir() if d.is_dir() and d.name not in ("table", "figure", "departure")
     ):
         for file in sorted((CONFIGS / group).rglob("*.yaml")):
             option = str(file.relative_to(CONFIGS / group).with_suffix(""))
@@ -156,8 +156,10 @@ BROKEN_KEYS = st.one_of(
 @settings(max_examples=500, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.tuples(BROKEN_KEYS, VALUES), min_size=1, max_size=3))
 def test_no_broken_config_gives_a_traceback(pairs: list[tuple[str, str]]) -> None:
+    message = "fine"
     try:
         compose([f"{key}={value}" for key, value in pairs])
     except UserError as error:
-        assert str(error).strip()
-        assert "\n" not in str(error)
+        message = str(error)
+    assert message.strip()
+    assert "\n" not in message

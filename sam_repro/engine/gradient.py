@@ -95,9 +95,8 @@ class GradFn:
             case "full":
                 ids = self.data.order(shard.epoch)
                 share = torch.tensor_split(ids, self.ranks.world)[self.ranks.rank]
-                return len(ids), self.data.stream(
-                    share.tensor_split(range(self._micro, len(share), self._micro)), shard.epoch
-                )
+                chunks = [share[i : i + self._micro] for i in range(0, len(share), self._micro)]
+                return len(ids), self.data.stream(chunks, shard.epoch)
             case _:
                 raise AssertionError(p)
 

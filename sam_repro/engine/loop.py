@@ -125,13 +125,12 @@ class Loop:
         then, count = self.mark
         self.mark = (now, step)
         steps = step - count if count else len(self.unseen)
-        details = {k: float(v) for k, v in outcome.method.items()}
-        first = details.pop("loss", float(outcome.loss))
+        details = {k: float(v) for k, v in outcome.method.items() if k not in ("loss", "loss_perturbed")}
         self.recorder.step({
             "step": step,
             "epoch": self.progress.epoch + 1,
-            "loss": details.pop("loss_perturbed", first),
-            "loss_ascent": first if self.config.method.ascent is not Ascent.none else None,
+            "loss": float(outcome.descent_loss),
+            "loss_ascent": float(outcome.loss) if self.config.method.ascent is not Ascent.none else None,
             "grad_norm": None if outcome.grad_norm is None else float(outcome.grad_norm),
             "radius": details.pop("radius", None),
             "lr": outcome.lr,

@@ -23,13 +23,13 @@ class Outcome:
     """What a step reports. Tensors stay on the device until somebody writes them down."""
 
     loss: Tensor  # mean over the batch, of every shard's first pass
-    correct: Tensor
+    descent_loss: Tensor  # the same of the pass that gave the final gradient
+    correct: Tensor  # right predictions of the first pass
     lr: float
-    samples: int = 0  # of this rank
     grad_norm: Tensor | None = None  # of the final gradient, before clipping
     skipped: bool = False
     wanted: float = 0.0  # the largest request of any rank: see loop.py
-    method: dict[str, Tensor | float] = field(default_factory=dict)
+    method: dict[str, Tensor | float] = field(default_factory=dict)  # of this rank's last shard
 
 
 class Stepper:
@@ -53,8 +53,7 @@ class Stepper:
         moment = self.schedule.at(step)
         shards = self._shards(ids, epoch, step)
         before = self.statistics.copy() if self.scale.enabled else []
-        loss, correct = torch.zeros(2, device=self.ranks.device).unbind()
-        outcome = Outcome(loss, correct, moment.lr)
+        outcome = Outcome(*torch.zeros(3, device=self.ranks.device).unbind(), lr=moment.lr)  # type: ignore[misc]
         try:
             self._estimate(shards, len(ids), moment, outcome)
         except Overflow:
@@ -65,7 +64,7 @@ class Stepper:
         if not self.grad_fn.synchronised:
             # The step's one collective: the final gradients and, riding along, a few numbers.
             gradients = [] if outcome.skipped else self._gradients()
-            self.ranks.sum_([*gradients, outcome.loss, outcome.correct, request])
+            self.ranks.sum_([*gradients, outcome.loss, outcome.descent_loss, outcome.correct, request])
         outcome.wanted = float(request) if self.ranks.world > 1 else want
         self.scale.update(outcome.skipped)
         if not outcome.skipped:
@@ -78,7 +77,7 @@ class Stepper:
         if m is None:
             mine = ids.tensor_split(ranks.world)[ranks.rank]
             return [Shard(mine, self.data.gather(mine, epoch), 0, len(ids), epoch, step)]
-        pieces = ids.tensor_split(range(m, len(ids), m))
+        pieces = [ids[i : i + m] for i in range(0, len(ids), m)]
         each = len(pieces) // ranks.world  # of an epoch's last, short batch a rest may be left over
         places = range(ranks.rank * each, (ranks.rank + 1) * each)
         return [Shard(pieces[i], self.data.gather(pieces[i], epoch), i, len(pieces[i]), epoch, step) for i in places]
@@ -92,8 +91,8 @@ class Stepper:
             update.one_done()
             weight = shard.size / batch_size
             outcome.loss += loss * weight
+            outcome.descent_loss += self.method.report.get("loss_perturbed", loss) * weight
             outcome.correct += self.grad_fn.correct
-            outcome.samples += len(shard.ids)
             if self.config.method.m is None:
                 continue
             gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]

@@ -1,0 +1,69 @@
+"""The real stepper on a small problem in double precision, so that equal means equal and not merely close."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from sam_repro import methods
+from sam_repro.compose import compose
+from sam_repro.data.memory import MemoryTrain, Normalise
+from sam_repro.engine import optimizer
+from sam_repro.engine.ranks import Ranks
+from sam_repro.engine.schedule import Schedule
+from sam_repro.engine.step import Stepper
+from sam_repro.schema import Config
+
+CPU = torch.device("cpu")
+SAMPLES = 64
+
+
+class Net(nn.Module):
+    """Convolution, batch norm, dropout, linear. Takes single-precision images whatever its weights' precision."""
+
+    def __init__(self, norm: bool = True, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 6, 3, stride=4)
+        self.norm = nn.BatchNorm2d(6) if norm else nn.Identity()
+        self.dropout = nn.Dropout(dropout)
+        self.linear = nn.Linear(6 * 8 * 8, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = torch.tanh(self.norm(self.conv(x.to(self.conv.weight.dtype))))
+        return self.linear(self.dropout(x.flatten(1)))
+
+
+def config(*overrides: str) -> Config:
+    return compose(["loop.batch_size=16", "runtime.precision=fp32", "runtime.channels_last=false", *overrides])
+
+
+def stepper(c: Config, net: nn.Module, ranks: Ranks | None = None) -> Stepper:
+    torch.manual_seed(7)
+    images = torch.randint(0, 256, (SAMPLES, 3, 32, 32), dtype=torch.uint8)
+    labels = torch.randint(0, 10, (SAMPLES,))
+    ranks = ranks or Ranks(0, 1, CPU)
+    data = MemoryTrain(images, labels, c.augment, Normalise([0.5] * 3, [0.25] * 3, CPU), c.seed, CPU)
+    schedule = Schedule(c.schedule, c.base_optimizer.lr, SAMPLES // c.loop.batch_size, 10)
+    method = methods.build(c.method, net, seed=c.seed)
+    return Stepper(c, net, method, optimizer.build(c.base_optimizer, net), schedule, data, ranks)
+
+
+def net(dtype: torch.dtype = torch.float64, **kwargs: object) -> Net:
+    torch.manual_seed(1)
+    return Net(**kwargs).to(dtype)  # type: ignore[arg-type]
+
+
+def train(s: Stepper, steps: int) -> None:
+    batch = s.config.loop.batch_size
+    per_epoch = SAMPLES // batch
+    for step in range(steps):
+        epoch, i = divmod(step, per_epoch)
+        s(s.data.order(epoch)[i * batch : (i + 1) * batch], epoch, step)
+
+
+def weights(n: nn.Module) -> Tensor:
+    return torch.cat([p.detach().reshape(-1) for p in n.parameters()])
+
+
+def buffers(n: nn.Module) -> Tensor:
+    return torch.cat([b.detach().double().reshape(-1) for b in n.buffers()])

@@ -1,0 +1,120 @@
+"""Accumulation, dropout masks, clipping and fp16: what `engine.gradient` does so that no method has to."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from rig import config, net, stepper, train, weights
+from torch import Tensor, nn
+
+METHODS = ("plain", "sam", "asam", "fsam", "rsam", "gsam")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_trap_accumulation_covers_every_micro_batch_in_every_pass(method: str) -> None:
+    whole, pieces = net(norm=False), net(norm=False)
+    train(stepper(config(f"method={method}"), whole), 4)
+    train(stepper(config(f"method={method}", "loop.micro_batch=5"), pieces), 4)
+    torch.testing.assert_close(weights(pieces), weights(whole), rtol=1e-11, atol=1e-13)
+
+
+def test_trap_dropout_draws_the_same_masks_in_both_passes() -> None:
+    """With rho = 0 both passes are the same function of the same weights, so any difference is the masks'."""
+    losses = {}
+    for masks in ("shared", "independent"):
+        s = stepper(config("method=sam", "method.rho=0", f"loop.masks={masks}"), net(norm=False, dropout=0.5))
+        outcome = s(s.data.order(0)[:16], 0, 0)
+        losses[masks] = (outcome.loss.item(), outcome.descent_loss.item())
+    assert losses["shared"][0] == losses["shared"][1]
+    assert losses["independent"][0] != losses["independent"][1]
+
+
+def test_masks_differ_between_steps_and_seeds() -> None:
+    seen = set()
+    for seed, step in ((0, 0), (0, 1), (1, 0)):
+        s = stepper(config("method=plain", f"seed={seed}"), net(norm=False, dropout=0.5))
+        seen.add(s(torch.arange(16), 0, step).loss.item())
+    assert len(seen) == 3
+
+
+def test_trap_clipping_touches_the_final_gradient_only() -> None:
+    clipped, free = (stepper(config("method=fsam", "base_optimizer.weight_decay=0", *extra), net(norm=False))
+                     for extra in (["loop.clip_norm=0.01"], []))  # fmt: skip
+    before = weights(net(norm=False))
+    for s in (clipped, free):
+        train(s, 1)
+    change = weights_of(clipped) - before
+    torch.testing.assert_close(change.norm().item(), 0.1 * 0.01, rtol=1e-4, atol=0)
+    assert same_state(clipped.method.state_dict(), free.method.state_dict()), "the average saw a clipped gradient"
+
+
+def weights_of(s: object) -> Tensor:
+    return torch.cat([p.detach().reshape(-1) for p in s.parameters])  # type: ignore[attr-defined]
+
+
+def same_state(a: object, b: object) -> bool:
+    if isinstance(a, Tensor):
+        return isinstance(b, Tensor) and torch.equal(a, b)
+    if isinstance(a, dict):
+        return isinstance(b, dict) and a.keys() == b.keys() and all(same_state(a[k], b[k]) for k in a)
+    return a == b
+
+
+class Overflowing(nn.Module):
+    """The net, whose output overflows in the chosen forward passes."""
+
+    def __init__(self, inner: nn.Module, passes: set[int]) -> None:
+        super().__init__()
+        self.inner, self.passes, self.count = inner, passes, 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.count += 1
+        out: Tensor = self.inner(x)
+        return out * (1e30 if self.count in self.passes else 1.0)
+
+
+FP16 = ("runtime.precision=fp16",)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("where", [1, 2])
+def test_trap_fp16_overflow_skips_the_step_with_weights_and_state_bit_equal(method: str, where: int) -> None:
+    if method == "plain" and where == 2:
+        where = 1  # it has one pass
+    passes = 1 if method == "plain" else 2
+    n = Overflowing(net(torch.float32), {passes + where})
+    s = stepper(config(f"method={method}", *FP16), n)
+    train(s, 1)
+    before, state, scale = weights(n), copy.deepcopy(s.method.state_dict()), s.scale.scale
+    statistics = s.statistics.copy()
+    outcome = s(s.data.order(0)[16:32], 0, 1)
+    assert outcome.skipped
+    assert torch.equal(weights(n), before)
+    assert same_state(state, s.method.state_dict())
+    assert all(torch.equal(a, b) for a, b in zip(statistics, s.statistics.copy(), strict=True))
+    assert s.scale.scale == scale / 2
+    assert not s(s.data.order(0)[32:48], 0, 2).skipped
+    assert torch.isfinite(weights(n)).all()
+
+
+def test_fp16_trains_as_fp32_does() -> None:
+    results = []
+    for precision in ("fp32", "fp16"):
+        n = net(torch.float32, norm=False)
+        train(stepper(config("method=sam", f"runtime.precision={precision}"), n), 8)
+        results.append(weights(n))
+    torch.testing.assert_close(results[1], results[0], rtol=0.05, atol=2e-3)
+
+
+def test_the_loss_scale_grows_again() -> None:
+    from sam_repro.engine.precision import LossScale
+
+    scale = LossScale(True, scale=8.0, patience=3)
+    for overflowed in (True, False, False, False):
+        scale.update(overflowed)
+    assert scale.scale == 8.0
+    again = LossScale(True)
+    again.load_state_dict(scale.state_dict())
+    assert again.state_dict() == scale.state_dict()

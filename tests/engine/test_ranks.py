@@ -1,0 +1,84 @@
+"""Two real processes and one process with two shards are the same training."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+import torch
+from rig import CPU, buffers, config, net, stepper, train, weights
+
+from sam_repro.engine.ranks import Ranks
+from sam_repro.methods import Pass
+from sam_repro.schema import RuntimeConfig
+
+STEPS = 6
+# (overrides, collectives a step that two ranks need)
+SETTINGS = {
+    "per_rank": (["method.m=8"], 1),
+    "plain": (["method.m=8", "method=plain"], 1),
+    "plain_whole": (["loop.micro_batch=8", "method=plain"], 1),
+    "two_shards_a_rank": (["method.m=4", "method=asam"], 1),
+    "synchronised": (["loop.micro_batch=8"], 2),
+    "fsam_per_rank": (["method.m=8", "method=fsam"], 1),
+    "fsam_shared": (["method.m=8", "method=fsam", "method.ema_shared=true", "method.ema_order=subtract_first"], 2),
+    "rsam": (["method.m=8", "method=rsam"], 1),
+    "gsam": (["method.m=8", "method=gsam"], 1),
+    "sam_db": (["method.m=8", "method=sam_db"], 1),
+    "sam_full": (["loop.micro_batch=8", "method=sam_full"], 2),
+    "clipped": (["method.m=8", "loop.clip_norm=0.05"], 1),
+}  # fmt: skip
+
+
+def a_rank(rank: int, port: int, folder: str) -> None:
+    os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1",
+                   "MASTER_PORT": str(port)}  # fmt: skip
+    torch.set_num_threads(1)
+    ranks = Ranks.join(RuntimeConfig())
+    for name, (overrides, collectives) in SETTINGS.items():
+        n = net()
+        s = stepper(config("method=sam", *overrides), n, ranks)
+        ranks.collectives = 0
+        train(s, STEPS)
+        assert ranks.collectives == collectives * STEPS, (name, ranks.collectives)
+        s.statistics.average_over(ranks)
+        torch.save({"weights": weights(n), "buffers": buffers(n)}, Path(folder) / f"{name}{rank}.pt")
+
+    s = stepper(config("method=sam", "method.m=8"), net(), ranks)
+    s.grad_fn.over(s._shards(s.data.order(0)[:16], 0, 0)[0])(Pass())
+    local = torch.cat([p.grad.reshape(-1) for p in s.parameters if p.grad is not None])
+    assert len({hash(tuple(g)) for g in ranks.gather(local.tolist())}) == 2, "an ascent gradient was synchronised"
+    assert ranks.any(rank == 1)
+    assert not ranks.any(False)
+    assert ranks.share(rank) == 0
+    ranks.leave()
+
+
+@pytest.fixture(scope="module")
+def two_ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ranks")
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    torch.multiprocessing.spawn(a_rank, args=(port, str(folder)), nprocs=2)
+    return folder
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_two_ranks_equal_one_process_with_the_same_shards(name: str, two_ranks: Path) -> None:
+    n = net()
+    train(stepper(config("method=sam", *SETTINGS[name][0]), n, Ranks(0, 1, CPU)), STEPS)
+    for rank in (0, 1):
+        saved = torch.load(two_ranks / f"{name}{rank}.pt", weights_only=True)
+        torch.testing.assert_close(saved["weights"], weights(n), rtol=1e-9, atol=1e-11)
+        torch.testing.assert_close(saved["buffers"], buffers(n), rtol=1e-9, atol=1e-11)
+
+
+def test_perturbing_by_shard_is_not_perturbing_the_whole_batch() -> None:
+    """Or the test above could not fail."""
+    whole, sharded = net(norm=False), net(norm=False)
+    train(stepper(config("method=sam", "method.rho=0.5"), whole), STEPS)
+    train(stepper(config("method=sam", "method.rho=0.5", "method.m=8"), sharded), STEPS)
+    assert not torch.allclose(weights(whole), weights(sharded), rtol=1e-6)

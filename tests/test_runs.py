@@ -1,0 +1,250 @@
+"""Runs from the command line: kill, resume, stop, collapse, collide."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from commands import TINY, Cli, command
+
+from sam_repro.record.metrics import read, without_times
+
+
+def the_run(folder: Path) -> Path:
+    (run,) = (folder / "results" / "runs").iterdir()
+    return run
+
+
+def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    folder.mkdir(exist_ok=True)
+    return subprocess.Popen(
+        command(*TINY, *arguments),
+        cwd=folder,
+        env=os.environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for(condition: object, process: subprocess.Popen[str], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.005)
+
+
+def steps_done(folder: Path) -> int:
+    files = list(folder.glob("results/runs/*/metrics.jsonl"))
+    return files[0].read_text().count('"step", "step"') if files else 0
+
+
+def same_result(a: Path, b: Path) -> None:
+    assert (the_run(a) / "weights.safetensors").read_bytes() == (the_run(b) / "weights.safetensors").read_bytes()
+    assert [without_times(r) for r in read(the_run(a))] == [without_times(r) for r in read(the_run(b))]
+
+
+def kill_and_resume(tmp_path: Path, cli: Cli, *arguments: str, kills: int = 2, seed: int = 0) -> None:
+    """Kill -9 at random moments, start again until it is done; compare with a run left alone."""
+    arguments = (*TINY, *arguments, "budget.max_epochs=4", "runtime.checkpoint_steps=3")
+    done = cli(*arguments, timeout=300)
+    assert done.returncode == 0, done.stderr
+    killed, draw = tmp_path / "killed", random.Random(seed)
+    for _ in range(kills):
+        process = start(killed, *arguments)
+        target = steps_done(killed) + draw.randint(1, 5)
+        while process.poll() is None and steps_done(killed) < target:
+            time.sleep(0.002)
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        time.sleep(0.3)  # its ranks notice that their parent is gone
+    last = start(killed, *arguments)
+    out, err = last.communicate(timeout=300)
+    assert last.returncode == 0, err
+    same_result(tmp_path, killed)
+    if "already done" not in out:
+        assert "resumed" in out
+
+
+def test_kill_and_resume_is_bit_exact(tmp_path: Path, cli: Cli) -> None:
+    kill_and_resume(tmp_path, cli, "method=fsam")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "method", ["plain", "sam", "asam", "rsam", "gsam", "rgsam", "fasam", "fishersam", "sam_full", "sam_db", "sam_noise",
+               "lpf_sgd", "looksam", "esam"],
+)  # fmt: skip
+def test_kill_and_resume_is_bit_exact_for_every_method(tmp_path: Path, cli: Cli, method: str) -> None:
+    kill_and_resume(tmp_path, cli, f"method={method}", seed=len(method))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["sam", "fsam", "looksam"])
+def test_kill_and_resume_is_bit_exact_on_two_ranks(tmp_path: Path, cli: Cli, method: str) -> None:
+    kill_and_resume(tmp_path, cli, f"method={method}", "method.m=8", "runtime.ranks=2")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["base_optimizer=adamw"],
+        ["base_optimizer=rmsprop"],
+        ["runtime.precision=bf16", "augment=basic_cutout"],
+        ["runtime.precision=fp16"],
+        ["loop.micro_batch=8", "model=wrn_16_8", "model.depth=10", "model.width=1", "model.dropout=0.2"],
+    ],
+)
+def test_kill_and_resume_is_bit_exact_in_other_settings(tmp_path: Path, cli: Cli, overrides: list[str]) -> None:
+    kill_and_resume(tmp_path, cli, "method=asam", *overrides)
+
+
+def test_the_first_lines_name_the_run_and_a_finished_run_trains_nothing(tmp_path: Path, cli: Cli) -> None:
+    first = cli(*TINY)
+    run = the_run(tmp_path)
+    assert first.stdout.splitlines()[0] == f"run {run.name} in results/runs/{run.name}"
+    assert {f.name for f in run.iterdir()} >= {
+        "config.yaml", "env.json", "metrics.jsonl", "summary.json", "weights.safetensors", "DONE",
+    }  # fmt: skip
+    summary = json.loads((run / "summary.json").read_text())
+    assert summary["status"] == "done"
+    assert summary["last"]["epoch"] == 2
+    assert not (run / "checkpoints").exists()
+    began = {f: f.stat().st_mtime_ns for f in run.iterdir()}
+    again = cli(*TINY)
+    assert again.returncode == 0
+    assert "already done" in again.stdout
+    assert {f: f.stat().st_mtime_ns for f in run.iterdir()} == began
+    forced = cli(*TINY, "force=true")
+    assert "already done" not in forced.stdout
+    assert (run / "DONE").stat().st_mtime_ns > began[run / "DONE"]
+    ledger = (tmp_path / "results" / "ledger.jsonl").read_text().splitlines()
+    assert [json.loads(line)["run_id"] for line in ledger] == [run.name] * 2
+
+
+def test_a_changed_config_is_another_run(tmp_path: Path, cli: Cli) -> None:
+    cli(*TINY, "budget.max_epochs=1")
+    cli(*TINY, "budget.max_epochs=1", "seed=1")
+    assert len(list((tmp_path / "results" / "runs").iterdir())) == 2
+
+
+@pytest.mark.parametrize(("number", "ranks"), [(signal.SIGTERM, 1), (signal.SIGUSR1, 2)])
+def test_a_signal_saves_and_exits_with_75(tmp_path: Path, cli: Cli, number: int, ranks: int) -> None:
+    arguments = ["budget.max_epochs=50", f"runtime.ranks={ranks}"]
+    process = start(tmp_path, *arguments)
+    wait_for(lambda: steps_done(tmp_path) >= 2, process)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 75, (out, err)
+    assert "Traceback" not in err
+    (checkpoint,) = list((the_run(tmp_path) / "checkpoints").iterdir())[-1:]
+    assert (checkpoint / "manifest.json").exists()
+    assert int(checkpoint.name) >= 2
+    assert not (the_run(tmp_path) / "DONE").exists()
+
+
+def test_a_collapsed_run_is_recorded_and_no_crash(tmp_path: Path, cli: Cli) -> None:
+    done = cli(*TINY, "base_optimizer.lr=1e5", "budget.max_epochs=3")
+    assert done.returncode == 0, done.stderr
+    assert "collapsed" in done.stdout
+    summary = json.loads((the_run(tmp_path) / "summary.json").read_text())
+    assert summary["status"] == "collapsed"
+    events = [r for r in read(the_run(tmp_path)) if r["kind"] == "event" and r["name"] == "collapsed"]
+    assert [e["step"] for e in events] == [summary["collapsed_step"]]
+    assert json.loads((tmp_path / "results" / "ledger.jsonl").read_text())["status"] == "collapsed"
+
+
+def test_a_collapsed_run_may_go_on(tmp_path: Path, cli: Cli) -> None:
+    done = cli(*TINY, "base_optimizer.lr=1e5", "budget.max_epochs=3", "on_divergence=continue")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((the_run(tmp_path) / "summary.json").read_text())
+    assert summary["status"] == "collapsed"
+    assert summary["epoch"] == 3
+
+
+def test_two_processes_never_train_one_run(tmp_path: Path, cli: Cli) -> None:
+    process = start(tmp_path, "budget.max_epochs=3000")
+    wait_for(lambda: steps_done(tmp_path) >= 1, process)
+    second = cli(*TINY, "budget.max_epochs=3000")
+    process.kill()
+    process.communicate()
+    assert second.returncode == 75, second.stderr
+    assert "another process" in second.stdout
+
+
+def test_a_rank_that_dies_takes_the_run_down_at_once(tmp_path: Path) -> None:
+    import psutil
+
+    process = start(tmp_path, "budget.max_epochs=500", "runtime.ranks=2")
+    wait_for(lambda: steps_done(tmp_path) >= 1, process)
+    ranks = [c for c in psutil.Process(process.pid).children() if "spawn_main" in " ".join(c.cmdline())]
+    assert len(ranks) == 2
+    began = time.monotonic()
+    ranks[1].kill()
+    _, err = process.communicate(timeout=60)
+    assert time.monotonic() - began < 30
+    assert process.returncode == 1
+    assert "rank 1" in err
+    assert not any(r.is_running() and r.status() != psutil.STATUS_ZOMBIE for r in ranks)
+
+
+def test_missing_data_is_one_line_from_any_rank(tmp_path: Path, cli: Cli) -> None:
+    for ranks in (1, 2):
+        done = cli("+experiment=asam_cifar100_wrn", "track=none", f"runtime.ranks={ranks}")
+        assert done.returncode == 2, done.stderr
+        assert done.stderr.count("error:") == 1
+        assert "Traceback" not in done.stderr
+        assert "fetch_data.py cifar100" in done.stderr
+        assert "dataset.root" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_torchrun_works_too(tmp_path: Path) -> None:
+    import sys
+
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--rdzv-backend=c10d",
+         "--rdzv-endpoint=localhost:0", "-m", "sam_repro", *TINY, "method.m=8"],
+        cwd=tmp_path, env=os.environ, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("done: test accuracy") == 1
+    assert (the_run(tmp_path) / "DONE").exists()
+
+
+@pytest.mark.slow
+def test_a_multirun_of_two_rank_jobs_does_not_clash(tmp_path: Path) -> None:
+    both = [start(tmp_path, f"seed={seeds}", "runtime.ranks=2", "method.m=8", "budget.max_epochs=1", "-m")
+            for seeds in ("0,1", "2,3")]  # fmt: skip
+    for process in both:
+        out, err = process.communicate(timeout=200)
+        assert process.returncode == 0, (out, err)
+    assert len(list((tmp_path / "results" / "runs").glob("*/DONE"))) == 4
+
+
+def test_a_multirun_goes_on_after_a_failure_and_says_so(tmp_path: Path, cli: Cli) -> None:
+    done = cli("-m", *TINY, "method.rho=0.1,-1,0.2", "budget.max_epochs=1")
+    assert done.returncode == 2
+    assert "method.rho" in done.stderr
+    assert len(list((tmp_path / "results" / "runs").glob("*/DONE"))) == 2
+
+
+@pytest.mark.slow
+def test_same_config_same_bits_on_a_cpu(tmp_path: Path, cli: Cli) -> None:
+    for level in ("off", "seeded", "bitwise"):
+        results = []
+        for name in ("a", "b"):
+            folder = f"{level}_{name}"
+            done = cli(*TINY, "runtime.precision=bf16", f"runtime.determinism={level}", f"results_dir={folder}")
+            assert done.returncode == 0, done.stderr
+            (run,) = (tmp_path / folder / "runs").iterdir()
+            results.append((run / "weights.safetensors").read_bytes())
+        assert results[0] == results[1], level
