@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from sam_repro import CONFIGS
-from sam_repro.schema import Config, UserError, check
+from sam_repro.schema import Config, UserError, check, within_budget
 
 ConfigStore.instance().store(name="schema", node=Config)
 
@@ -41,7 +41,7 @@ def typed(node: DictConfig) -> Config:
     except OmegaConfBaseException as error:
         raise UserError(one_line(error)) from error
     assert isinstance(config, Config)
-    return check(config)
+    return check(within_budget(config))
 
 
 def keys(node: Any = None, prefix: str = "") -> list[str]:

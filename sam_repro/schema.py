@@ -8,7 +8,7 @@ of the project tells its user of a mistake: one line, exit code 2.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from sam_repro.methods.spec import Ascent as Ascent
@@ -28,6 +28,7 @@ class Source(Enum):
     imagenet = "imagenet"  # root/train/<wnid>/*.JPEG and root/val/<wnid>/*.JPEG
     flowers102 = "flowers102"  # Oxford Flowers-102 and Oxford-IIIT Pets, in torchvision's layout
     pets = "pets"
+    synthetic = "synthetic"  # random pixels and balanced labels, any size and number of classes: for trials and timing
 
 
 class Split(Enum):
@@ -194,6 +195,7 @@ class BudgetConfig:
     train_images: int | None = None  # at most that many
     test_images: int | None = None
     max_steps: int | None = None  # ends an epoch early (debug=limit)
+    max_batch: int | None = None  # caps batches, micro-batches and m, so that a large-batch recipe still has a step
     overfit: bool = False  # one batch, over and over (debug=overfit)
     seeds: int | None = None  # of a table's cell, at most that many
 
@@ -299,14 +301,36 @@ class Config:
     force: bool = False  # train a finished run again
 
 
+def recipe_epochs(config: Config) -> int:
+    schedule = config.schedule
+    plain = config.method.ascent is Ascent.none and schedule.plain_epochs is not None
+    return schedule.plain_epochs if plain and schedule.plain_epochs is not None else schedule.epochs
+
+
 def epochs(config: Config) -> int:
     """How long a run trains: the recipe's epochs, scaled by the budget."""
-    schedule, budget = config.schedule, config.budget
-    recipe = schedule.epochs
-    if schedule.plain_epochs is not None and config.method.ascent is Ascent.none:
-        recipe = schedule.plain_epochs
-    scaled = max(1, round(recipe * budget.epochs))
-    return scaled if budget.max_epochs is None else min(scaled, budget.max_epochs)
+    scaled = max(1, round(recipe_epochs(config) * config.budget.epochs))
+    return scaled if config.budget.max_epochs is None else min(scaled, config.budget.max_epochs)
+
+
+def warmup_epochs(config: Config) -> float:
+    """The warm-up keeps its share of the run, whatever the budget."""
+    return config.schedule.warmup_epochs * epochs(config) / recipe_epochs(config)
+
+
+def within_budget(config: Config) -> Config:
+    """The configuration with the budget's cap on batches applied: what a run trains and what its id is made of."""
+    cap = config.budget.max_batch
+    if cap is None or config.loop.batch_size <= cap:
+        return config
+    loop = replace(config.loop, batch_size=cap, micro_batch=_least(config.loop.micro_batch, cap))
+    larger = config.method.ascent_batch
+    method = replace(config.method, m=_least(config.method.m, cap), ascent_batch=None if larger is None else 2 * cap)
+    return replace(config, loop=loop, method=method)
+
+
+def _least(value: int | None, cap: int) -> int | None:
+    return None if value is None else min(value, cap)
 
 
 def check(config: Config) -> Config:
@@ -336,6 +360,7 @@ def _rules(c: Config) -> Iterator[tuple[str, bool, str]]:
         ("augment.cutout", c.augment.cutout, 0),
         ("budget.max_epochs", c.budget.max_epochs, 1),
         ("budget.max_steps", c.budget.max_steps, 1),
+        ("budget.max_batch", c.budget.max_batch, 1),
         ("budget.train_images", c.budget.train_images, 1),
         ("budget.test_images", c.budget.test_images, 1),
         ("budget.seeds", c.budget.seeds, 1),
@@ -382,7 +407,8 @@ def _rules(c: Config) -> Iterator[tuple[str, bool, str]]:
            "needs base_optimizer.momentum > 0")  # fmt: skip
     yield ("runtime.loss_scaler", c.runtime.precision is Precision.fp16 and not c.runtime.loss_scaler,
            "must be true for runtime.precision=fp16: small gradients vanish without it; or use bf16")  # fmt: skip
-    yield "schedule.warmup_epochs", c.schedule.warmup_epochs > epochs(c), f"exceeds the run's {epochs(c)} epochs"
+    recipe = recipe_epochs(c)
+    yield "schedule.warmup_epochs", c.schedule.warmup_epochs > recipe, f"exceeds the run's {recipe} epochs"
 
     batch, ranks, m = c.loop.batch_size, c.runtime.ranks, c.method.m
     yield "runtime.ranks", ranks > batch, f"is {ranks}, more than loop.batch_size={batch}: a rank would have no sample"

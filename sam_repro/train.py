@@ -31,7 +31,7 @@ from sam_repro.record.lines import encode_indented
 from sam_repro.record.metrics import read
 from sam_repro.report import ledger
 from sam_repro.report.entry import entry_of
-from sam_repro.schema import Config, epochs
+from sam_repro.schema import Config, epochs, warmup_epochs
 
 
 def train(config: Config, overrides: list[str] | None = None) -> int:
@@ -65,7 +65,7 @@ def _train(config: Config, ranks: Ranks, overrides: list[str]) -> int:
     batch, count = config.loop.batch_size, data.train.size
     steps = count // batch if config.loop.drop_last else -(-count // batch)
     steps = max(1, min(steps, config.budget.max_steps or steps))
-    schedule = Schedule(config.schedule, config.base_optimizer.lr, steps, epochs(config))
+    schedule = Schedule(config.schedule, config.base_optimizer.lr, steps, epochs(config), warmup_epochs(config))
     stepper = Stepper(config, model, method, optimizer, schedule, data.train, ranks, forward)
 
     # ----------------------------------------------------------------------------------------------- where it is kept

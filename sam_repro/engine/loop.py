@@ -12,6 +12,7 @@ from torch import nn
 from sam_repro.data import Data
 from sam_repro.engine.checkpoint import Checkpoints, State
 from sam_repro.engine.evaluate import evaluate
+from sam_repro.engine.profiling import profiler
 from sam_repro.engine.ranks import Ranks
 from sam_repro.engine.requests import SAVE, STOP, Interrupted, Requests
 from sam_repro.engine.step import Outcome, Stepper
@@ -57,12 +58,13 @@ class Loop:
         self.mark = (self.started, 0)
         requests = Requests(self.config.runtime.checkpoint_minutes, self.ranks.main)
         try:
-            while self.progress.epoch < self.epochs:
-                if self._collapsed() or self._train_epoch(requests):
-                    return "collapsed"
-                self._end_epoch()
-                if self.progress.epoch < self.epochs:
-                    self._save(requests)
+            with profiler(self.config.runtime.profile and self.ranks.main, self.recorder.folder) as self.profiler:
+                while self.progress.epoch < self.epochs:
+                    if self._collapsed() or self._train_epoch(requests):
+                        return "collapsed"
+                    self._end_epoch()
+                    if self.progress.epoch < self.epochs:
+                        self._save(requests)
             return "collapsed" if self.progress.collapsed_at is not None else "done"
         finally:
             requests.release()
@@ -84,6 +86,8 @@ class Loop:
             progress.step += 1
             self.unseen.append((progress.step, len(ids), outcome))
             self.recorder.advance(progress.step)
+            if self.profiler is not None:
+                self.profiler.step()
             last = i + 1 == self.steps_per_epoch
             every = self.config.runtime.checkpoint_steps
             asked = outcome.wanted >= SAVE or (every is not None and progress.step % every == 0 and not last)

@@ -15,6 +15,7 @@ class Schedule:
     peak: float
     steps_per_epoch: int
     epochs: int
+    warmup_epochs: float = 0.0
 
     @property
     def steps(self) -> int:
@@ -33,7 +34,7 @@ class Schedule:
     def lr(self, step: int) -> float:
         if self.config.per is Unit.epoch:
             step = step // self.steps_per_epoch * self.steps_per_epoch
-        warmup = self.config.warmup_epochs * self.steps_per_epoch
+        warmup = self.warmup_epochs * self.steps_per_epoch
         if step < warmup:
             start = self.config.warmup_start
             return self.peak * (start + (1 - start) * step / warmup)

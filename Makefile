@@ -1,0 +1,51 @@
+# Every target says what it does: make help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test test-slow smoke lint type format tables bench clean
+
+help:  ## List the targets.
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+install: $(VENV)/installed  ## Create .venv and install the project with its tools, versions as in constraints.txt.
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sam_repro needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --editable '.[dev]' --constraint constraints.txt
+	touch $@
+
+demo: install  ## Train SGD, SAM and ASAM on the embedded data set (about 4 minutes): a table and a picture.
+	$(BIN)/python scripts/demo.py
+
+test: install  ## The quick test suite (under 8 minutes on two cores).
+	$(PYTEST) -n 2
+
+test-slow: install  ## The rest: every method killed and resumed, every model, every experiment, Slurm, a browser.
+	$(PYTEST) -n 2 -m slow
+
+smoke: install  ## Run every experiment at smoke budget on stand-in data.
+	$(PYTEST) -n 2 -m slow tests/test_smoke.py
+
+lint: install  ## Check style (ruff).
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+type: install  ## Check types (mypy --strict on sam_repro).
+	$(BIN)/mypy
+
+format: install  ## Mend style.
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+tables: install  ## Regenerate everything under results/ from the ledger.
+	$(BIN)/python -m sam_repro.report render
+
+bench: install  ## Measure update, step, input, start and training against their bars.
+	for what in update step input start train; do $(BIN)/python scripts/bench.py $$what || exit 1; done
+
+clean:  ## Remove the environment and caches; results stay.
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist

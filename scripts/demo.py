@@ -1,0 +1,27 @@
+"""SGD, SAM and ASAM on the embedded data set with 40 % label noise: a table and a learning-curve picture."""
+
+from __future__ import annotations
+
+import sys
+
+from sam_repro.compose import compose
+from sam_repro.identity import run_folder
+from sam_repro.launch import launch
+from sam_repro.report.demo import report
+
+
+def main(overrides: list[str]) -> int:
+    folders = []
+    for method in ("plain", "sam", "asam"):
+        chosen = ["+experiment=demo", f"method={method}_demo" if method != "plain" else "method=plain", *overrides]
+        config = compose(chosen)
+        code = launch(config, chosen)
+        if code:
+            return code
+        folders.append(run_folder(config))
+    report(folders, "results/demo")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
