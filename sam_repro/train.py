@@ -79,8 +79,10 @@ def _train(config: Config, ranks: Ranks, overrides: list[str]) -> int:
 
         # ---------------------------------------------------------------------- on from where an earlier start stopped
         if config.force:
-            (folder / DONE).unlink(missing_ok=True)
             checkpoints.remove()
+            if ranks.main:
+                for name in (DONE, "summary.json", "weights.safetensors", "events.jsonl"):
+                    (folder / name).unlink(missing_ok=True)
         shares, rejected = checkpoints.load()
         for problem in rejected:
             recorder.incident("fell_back", reason=problem)

@@ -15,6 +15,8 @@ from commands import TINY, Cli, command
 
 from sam_repro.record.metrics import read, without_times
 
+LONG = ["schedule.epochs=3000", "budget.max_epochs=3000"]
+
 
 def the_run(folder: Path) -> Path:
     (run,) = (folder / "results" / "runs").iterdir()
@@ -138,8 +140,7 @@ def test_a_changed_config_is_another_run(tmp_path: Path, cli: Cli) -> None:
 
 @pytest.mark.parametrize(("number", "ranks"), [(signal.SIGTERM, 1), (signal.SIGUSR1, 2)])
 def test_a_signal_saves_and_exits_with_75(tmp_path: Path, cli: Cli, number: int, ranks: int) -> None:
-    arguments = ["budget.max_epochs=50", f"runtime.ranks={ranks}"]
-    process = start(tmp_path, *arguments)
+    process = start(tmp_path, *LONG, f"runtime.ranks={ranks}")
     wait_for(lambda: steps_done(tmp_path) >= 2, process)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
@@ -171,9 +172,9 @@ def test_a_collapsed_run_may_go_on(tmp_path: Path, cli: Cli) -> None:
 
 
 def test_two_processes_never_train_one_run(tmp_path: Path, cli: Cli) -> None:
-    process = start(tmp_path, "budget.max_epochs=3000")
+    process = start(tmp_path, *LONG)
     wait_for(lambda: steps_done(tmp_path) >= 1, process)
-    second = cli(*TINY, "budget.max_epochs=3000")
+    second = cli(*TINY, *LONG)
     process.kill()
     process.communicate()
     assert second.returncode == 75, second.stderr
@@ -183,7 +184,7 @@ def test_two_processes_never_train_one_run(tmp_path: Path, cli: Cli) -> None:
 def test_a_rank_that_dies_takes_the_run_down_at_once(tmp_path: Path) -> None:
     import psutil
 
-    process = start(tmp_path, "budget.max_epochs=500", "runtime.ranks=2")
+    process = start(tmp_path, *LONG, "runtime.ranks=2")
     wait_for(lambda: steps_done(tmp_path) >= 1, process)
     ranks = [c for c in psutil.Process(process.pid).children() if "spawn_main" in " ".join(c.cmdline())]
     assert len(ranks) == 2

@@ -77,6 +77,7 @@ class Loop:
         """The rest of the running epoch; whether the run has collapsed and should stop."""
         progress, batch = self.progress, self.config.loop.batch_size
         epoch = progress.epoch
+        self.epoch_began = time.monotonic()
         overfit = self.config.budget.overfit
         order = self.data.train.order(0 if overfit else epoch)
         for i in range(progress.step - epoch * self.steps_per_epoch, self.steps_per_epoch):
@@ -145,7 +146,6 @@ class Loop:
 
     def _end_epoch(self) -> None:
         progress = self.progress
-        began = time.monotonic()
         self.stepper.statistics.average_over(self.ranks)
         tested = evaluate(self.model, self.data.test, self.config, self.ranks)
         progress.epoch += 1
@@ -156,7 +156,7 @@ class Loop:
             "train_loss": progress.loss_sum / samples,
             "train_accuracy": 100 * progress.correct / samples,
             **tested,
-            "seconds": time.monotonic() - began,
+            "seconds": time.monotonic() - self.epoch_began,
             "time": self.seconds(),
         })  # fmt: skip
         progress.loss_sum, progress.correct, progress.samples = 0.0, 0.0, 0

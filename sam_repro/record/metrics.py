@@ -1,0 +1,115 @@
+"""metrics.jsonl: what happened in a run, one JSON object a line. It is the truth; console and W&B mirror it.
+
+Steps and epochs are counted from 1, losses are means over samples, accuracies are percent. Every record has `kind`:
+
+kind "step", every `track.every` steps:
+    step           optimizer steps done
+    epoch          the epoch that the step belongs to
+    loss           mean loss of the pass that gave the final gradient
+    loss_ascent    mean loss of the first pass; null where a step has only one
+    grad_norm      l2 norm of the final gradient, before clipping
+    radius         rho of this step
+    lr             learning rate of this step
+    images_per_s   training samples a second since the record before (each counted once, however many passes)
+    time           seconds trained so far, summed over interruptions
+kind "epoch", at the end of each:
+    step, epoch, train_loss, train_accuracy, test_loss, test_accuracy, test_top5
+    seconds        that the epoch took, its evaluation included
+    time           as above
+kind "event", when something happened to the training itself, and would again if the run were repeated:
+    name           "collapsed", "skipped", ...
+    step, epoch    and what else belongs to it
+
+What happens to a *process* (interrupted, resumed, a checkpoint that fell back) is not in here but in events.jsonl:
+metrics.jsonl is, times aside, bit-identical between an interrupted run and an uninterrupted one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sam_repro.record import lines
+from sam_repro.schema import UserError
+
+FILE = "metrics.jsonl"
+
+# The order of keys in a line; keys not named here follow, sorted.
+ORDER = (
+    *("kind", "name", "step", "epoch", "loss", "loss_ascent", "grad_norm", "radius", "lr"),
+    *("train_loss", "train_accuracy", "test_loss", "test_accuracy", "test_top5"),
+    *("images_per_s", "seconds", "time"),
+)
+# What differs between two runs that are otherwise equal to the bit.
+TIMES = ("images_per_s", "seconds", "time", "wall_seconds")
+
+_RANK = {key: index for index, key in enumerate(ORDER)}
+
+
+class MetricsLog:
+    """Appends records to a run's metrics.jsonl. One process owns it."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.path = Path(folder) / FILE
+        self._descriptor = lines.open_to_append(self.path)
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        """Write a record as one line. It is with the operating system when this returns: a killed process keeps it."""
+        ordered = {key: record[key] for key in sorted(record, key=lambda key: (_RANK.get(key, len(ORDER)), key))}
+        lines.append(self._descriptor, lines.encode(ordered))
+
+    def flush(self) -> int:
+        """Make all lines durable; the length in bytes, for a checkpoint that is about to be written."""
+        os.fsync(self._descriptor)
+        return os.fstat(self._descriptor).st_size
+
+    def rewind(self, offset: int) -> None:
+        """Forget what came after the `flush` that returned this offset, a torn last line too. 0: a fresh start."""
+        size = os.fstat(self._descriptor).st_size
+        if offset > size:
+            raise UserError(
+                f"{self.path} has {size} bytes, its checkpoint saw {offset}: the file was altered; "
+                "put it back or retrain with force=true"
+            )
+        os.ftruncate(self._descriptor, offset)
+        os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Make all lines durable and let go of the file. A second call does nothing."""
+        if self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+def read(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """All records of a run folder, finished or not; NaN and infinity are floats again.
+
+    A torn last line is left out. A damaged line elsewhere can't come from a killed writer and is refused.
+    """
+    path = Path(folder) / FILE
+    records, problems = lines.read_lines(path)
+    if problems and not (len(problems) == 1 and _torn_tail(path)):
+        raise UserError(f"{problems[0]}; retrain with force=true")
+    return records
+
+
+def without_times(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record without what differs between two runs that are otherwise equal, in nested objects too."""
+    return {
+        key: without_times(value) if isinstance(value, Mapping) else value
+        for key, value in record.items()
+        if key not in TIMES
+    }
+
+
+def _torn_tail(path: Path) -> bool:
+    tail = path.read_bytes().rpartition(b"\n")[2]
+    try:
+        return bool(tail) and not lines.decode(tail)
+    except ValueError:
+        return True

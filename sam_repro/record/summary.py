@@ -1,0 +1,64 @@
+"""summary.json: what a run came to, computed from the records of metrics.jsonl."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+FILE = "summary.json"
+STATUSES = ("done", "collapsed", "interrupted", "failed")
+
+
+def summarise(
+    records: Iterable[Mapping[str, Any]],
+    status: str,
+    *,
+    passes: float,
+    wall_seconds: float | None = None,
+    **facts: Any,
+) -> dict[str, Any]:
+    """The content of summary.json.
+
+    status          one of STATUSES; "collapsed" is a run whose loss became NaN or infinite
+    step, epoch     how far it came
+    last, best      the epoch record of the last epoch, and of the one with the highest test accuracy (the first of
+                    equals, as the papers' "maximum" is), without kind; null if no epoch ended
+    collapsed_step  of the first event "collapsed"; null if none
+    skipped_steps   how many events "skipped" there are (fp16 overflow)
+    passes          forward-backward passes spent, in units of one pass over one batch
+    wall_seconds    trained, summed over interruptions: given, or the last record's `time`
+    images_per_s    median over the step records
+    facts           whatever else belongs to the run (parameters, realised label noise, ...), as it is
+    """
+    assert status in STATUSES, status
+    seen = list(records)
+    epochs = [record for record in seen if record["kind"] == "epoch"]
+    events = [record for record in seen if record["kind"] == "event"]
+    rates = [rate for record in seen if (rate := record.get("images_per_s")) is not None and math.isfinite(rate)]
+    times = [record["time"] for record in seen if record.get("time") is not None]
+    collapsed = [record for record in events if record["name"] == "collapsed"]
+    best = max(epochs, key=_accuracy, default=None)
+    return {
+        "status": status,
+        "step": seen[-1].get("step", 0) if seen else 0,
+        "epoch": epochs[-1]["epoch"] if epochs else 0,
+        "last": _result(epochs[-1]) if epochs else None,
+        "best": _result(best) if best else None,
+        "collapsed_step": collapsed[0].get("step") if collapsed else None,
+        "skipped_steps": sum(record["name"] == "skipped" for record in events),
+        "passes": passes,
+        "wall_seconds": wall_seconds if wall_seconds is not None else times[-1] if times else 0.0,
+        "images_per_s": statistics.median(rates) if rates else None,
+        **facts,
+    }
+
+
+def _accuracy(record: Mapping[str, Any]) -> float:
+    accuracy = record.get("test_accuracy")
+    return -math.inf if accuracy is None or math.isnan(accuracy) else float(accuracy)
+
+
+def _result(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if key != "kind"}

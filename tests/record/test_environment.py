@@ -1,0 +1,66 @@
+"""env.json says what is true, and nothing makes it fail."""
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from sam_repro.record.environment import environment, git_state
+
+
+def git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(folder), "-c", "user.name=t", "-c", "user.email=t@t", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_what_is_in_it() -> None:
+    env = environment(gpus=["A100"], ranks=2, device="cuda")
+    assert json.loads(json.dumps(env)) == env
+    assert env["packages"]["wandb"] == metadata.version("wandb")
+    assert env["packages"]["torch"] == metadata.version("torch")
+    assert env["python"] == platform.python_version()
+    assert env["hardware"]["gpus"] == ["A100"]
+    assert env["hardware"]["cores"] == len(os.sched_getaffinity(0))
+    assert env["hardware"]["memory_gb"] > 0
+    assert env["command"] == sys.argv
+    assert (env["ranks"], env["device"]) == (2, "cuda")
+
+
+def test_commit_and_changes_of_a_checkout(tmp_path: Path) -> None:
+    checkout = tmp_path / "checkout"
+    (checkout / "package").mkdir(parents=True)
+    git(tmp_path, "init", "-q", str(checkout))
+    (checkout / "package" / "code.py").write_text("a = 1\n")
+    git(checkout, "add", ".")
+    git(checkout, "commit", "-qm", "first")
+    sha = git(checkout, "rev-parse", "HEAD")
+    assert git_state(checkout / "package") == {"sha": sha, "dirty": False}
+    (checkout / "results").mkdir()
+    (checkout / "results" / "new").write_text("what runs write is not a change of the code")
+    assert git_state(checkout / "package") == {"sha": sha, "dirty": False}
+    assert git_state(checkout / "results") is None  # inside a repository, but not part of it, as a .venv is
+    (checkout / "package" / "code.py").write_text("a = 2\n")
+    assert git_state(checkout / "package") == {"sha": sha, "dirty": True}
+
+
+def test_outside_of_a_checkout_there_is_no_commit(tmp_path: Path) -> None:
+    assert git_state(tmp_path) is None
+    assert git_state(tmp_path / "not there") is None
+
+
+def test_nothing_makes_it_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert shutil.which("git") is None
+    assert environment()["git"] is None
+    broken = tmp_path / "nvidia-smi"
+    broken.write_text("#!/bin/sh\necho NVIDIA-SMI has failed; exit 9\n")
+    broken.chmod(0o755)
+    assert environment()["hardware"]["gpus"] == []
+    broken.write_text("#!/bin/sh\nprintf 'NVIDIA A100\\nNVIDIA H100\\n'\n")
+    assert environment()["hardware"]["gpus"] == ["NVIDIA A100", "NVIDIA H100"]

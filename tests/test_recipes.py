@@ -1,0 +1,175 @@
+"""The shipped recipes against the papers' passages, against the tables' cells, and against their own headers."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+sys.path.insert(0, str(Path(__file__).with_name("recipes")))
+from shipped import RUN_IDS, config, derived, header, names, path, published, run_ids
+
+from sam_repro.identity import plain, run_id
+from sam_repro.report.spec import load as load_table
+from sam_repro.report.spec import names as tables
+from sam_repro.schema import Config, epochs
+
+PAPERS: dict[str, Any] = yaml.safe_load((RUN_IDS.parent / "stated.yaml").read_text(encoding="utf-8"))
+# All that decides what a run gives: a passage states it, or the papers are silent and the header says so.
+DECISIVE = {
+    "model", "dataset", "method", "method.rho", "method.m", "epochs", "loop.batch_size",
+    "base_optimizer.name", "base_optimizer.lr", "base_optimizer.momentum", "base_optimizer.weight_decay",
+    "schedule.decay", "schedule.warmup_epochs", "schedule.final",
+    "augment.crop", "augment.flip", "augment.cutout", "augment.label_smoothing", "augment.policy", "augment.mixup",
+    "augment.cutmix",
+}  # fmt: skip
+
+
+def about(passage: dict[str, Any]) -> list[str]:
+    """The experiments that a passage is about."""
+    excepted = passage.get("except", [])
+    return [
+        name
+        for name in published()
+        if any(fnmatchcase(name, p) for p in passage["experiments"]) and not any(fnmatchcase(name, p) for p in excepted)
+    ]
+
+
+def value(run: Config, key: str) -> Any:
+    """A key of the configuration, or one of stated.yaml's shorthands, as a plain value."""
+    if key == "epochs":
+        return epochs(run)
+    node = plain(run)
+    for part in {"method": "method.name", "dataset": "dataset.name"}.get(key, key).split("."):
+        node = node[part]
+    return node
+
+
+@cache
+def claimed(name: str) -> dict[str, dict[str, Any]]:
+    """What the names of the experiments promise: the net and the data."""
+    nets = [net for pattern, net in PAPERS["nets"].items() if fnmatchcase(name, pattern)]
+    sets = [data for pattern, data in PAPERS["sets"].items() if fnmatchcase(name, pattern)]
+    assert len(nets) == 1, f"{name}: stated.yaml gives it the nets {nets}"
+    assert len(sets) == 1, f"{name}: stated.yaml gives it the data sets {sets}"
+    return {"model": PAPERS["models"][nets[0]], "dataset": sets[0]}
+
+
+def test_every_passage_is_about_an_experiment() -> None:
+    for passage in PAPERS["passages"]:
+        for pattern in passage["experiments"]:
+            assert any(fnmatchcase(name, pattern) for name in published()), f"{pattern} of {passage['passage']}"
+
+
+def test_the_recipes_are_as_the_papers_state_them() -> None:
+    wrong = [
+        f"{name} {' '.join(overrides)}: {key} is {found!r}, the paper says {said!r}: {passage['passage']}"
+        for passage in PAPERS["passages"]
+        for overrides in [passage.get("overrides", [])]
+        for name in about(passage)
+        for key, said in passage["stated"].items()
+        for found in [value(config(name, *overrides), key)]
+        if found != said or isinstance(found, bool) != isinstance(said, bool)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", published())
+def test_net_and_data_are_those_that_the_name_says(name: str) -> None:
+    run = plain(config(name))
+    assert {key: run["model"][key] for key in claimed(name)["model"]} == claimed(name)["model"]
+    assert run["dataset"]["name"] == claimed(name)["dataset"]
+
+
+def test_every_experiment_is_covered_in_all_that_decides_a_run() -> None:
+    known: dict[str, set[str]] = defaultdict(set)
+    silent: dict[str, set[str]] = defaultdict(set)
+    for passage in PAPERS["passages"]:
+        if "overrides" not in passage:
+            for name in about(passage):
+                known[name] |= passage["stated"].keys()
+                silent[name] |= set(passage.get("silent", []))
+    for name in published():
+        # stated.yaml names net and data apart from the passages, since the names of the experiments hold them
+        lacking = DECISIVE - known[name] - silent[name] - claimed(name).keys()
+        if config(name).method.ascent.name == "none":
+            lacking -= {"method.m", "method.rho"}
+        assert not lacking, f"no passage covers {sorted(lacking)} of {name}"
+        decided = silent[name] - {"method.m", "schedule.warmup_epochs", "schedule.final"}
+        assert ("Unstated" in header(name)) == bool(decided), f"{name}: the papers are silent on {sorted(decided)}"
+
+
+def test_an_experiment_is_the_run_of_its_table() -> None:
+    """One run id for the same cell, so that a baseline is trained once; and the header claims what the table claims."""
+    for entry in PAPERS["tables"]:
+        table = load_table(entry["table"])
+        for row in entry.get("only") or [r.id for r in table.rows if r.id not in entry.get("except", [])]:
+            name = entry["experiment"].format(row=row)
+            for column, overrides in entry["columns"].items():
+                cell = table.cell(row, column)
+                where = f"{cell.name} and {name} {' '.join(overrides)}"
+                assert run_id(config(name, *overrides)) == run_id(config_of(cell.overrides)), where
+                words = header(name)["Paper"] if not overrides else header(name)["Columns"]
+                assert all(o in words for o in overrides), where
+                assert cell.claim.text.replace("±", "+-") in words, where
+    assert {e["table"] for e in PAPERS["tables"]} == set(tables()) - {
+        "asam/1", "asam/5",  # a study; a task that is not trained here
+        "rsam/4",  # other test sets of table 3's runs
+        "fsam/logs",  # profile=official
+    }  # fmt: skip
+
+
+def config_of(overrides: tuple[str, ...]) -> Config:
+    from sam_repro.compose import compose
+
+    return compose(overrides)
+
+
+@pytest.mark.parametrize("name", published())
+def test_a_header_has_all_lines_and_they_are_true(name: str) -> None:
+    lines = header(name)
+    assert list(lines)[:4] == ["Paper", "Command", "Passes", "Time"]
+    assert lines["Command"].startswith(f"python -m sam_repro +experiment={name} ")
+    config(name, *lines["Command"].split()[4:])
+    stale = {key: text for key, text in derived(name).items() if lines[key] != text}
+    assert not stale, f"renew {path(name).name} by `python tests/recipes/shipped.py`: {stale}"
+    if "Sweep" in lines:
+        words = lines["Sweep"].split()
+        assert words[:5] == ["python", "-m", "sam_repro", "-m", f"+experiment={name}"]
+        for word in words[5:]:
+            key, _, choices = word.partition("=")
+            for choice in choices.split(","):
+                config(name, f"{key}={choice}")
+
+
+def test_the_run_ids_are_pinned() -> None:
+    """A changed default shows here: results recorded under the old ids no longer belong to the recipes."""
+    assert run_ids() == RUN_IDS.read_text(encoding="utf-8").split("\n")[:-1], (
+        "run ids changed. If that is meant, renew them by `python tests/recipes/shipped.py`"
+    )
+
+
+def test_different_experiments_are_different_runs() -> None:
+    by_id: dict[str, list[str]] = defaultdict(list)
+    for name in names():
+        by_id[run_id(config(name))].append(name)
+    shared = [same for same in by_id.values() if len(same) > 1]
+    assert shared == [["asam_cifar100_wrn", "asam_cifar100_wrn_28_10"]]
+
+
+@pytest.mark.parametrize("budget", ["mini", "smoke"])
+def test_a_budget_scales_a_recipe_and_keeps_its_meaning(budget: str) -> None:
+    for name in names():
+        recipe, scaled = plain(config(name)), plain(config(name, f"budget={budget}"))
+        for group in ("dataset", "model", "base_optimizer", "schedule", "augment"):
+            assert scaled[group] == recipe[group], name
+        if budget == "mini":
+            assert scaled["loop"] == recipe["loop"]
+            assert scaled["method"] == recipe["method"]
+        assert epochs(config(name, f"budget={budget}")) <= epochs(config(name))
