@@ -16,7 +16,9 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from sam_repro import CONFIGS
-from sam_repro.schema import Config, UserError, check, within_budget
+from sam_repro.budget import within_budget
+from sam_repro.rules import check
+from sam_repro.schema import Config, UserError
 
 ConfigStore.instance().store(name="schema", node=Config)
 

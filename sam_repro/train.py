@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from sam_repro import data as data_room
 from sam_repro import methods, models
+from sam_repro.budget import epochs, warmup_epochs
 from sam_repro.engine import optimizer as optimizers
 from sam_repro.engine.checkpoint import Checkpoints
 from sam_repro.engine.loop import Loop
@@ -31,7 +32,7 @@ from sam_repro.record.lines import encode_indented
 from sam_repro.record.metrics import read
 from sam_repro.report import ledger
 from sam_repro.report.entry import entry_of
-from sam_repro.schema import Config, epochs, warmup_epochs
+from sam_repro.schema import Config
 
 
 def train(config: Config, overrides: list[str] | None = None) -> int:

@@ -16,8 +16,9 @@ from sam_repro.engine.profiling import profiler
 from sam_repro.engine.ranks import Ranks
 from sam_repro.engine.requests import SAVE, STOP, Interrupted, Requests
 from sam_repro.engine.step import Outcome, Stepper
+from sam_repro.methods.spec import Ascent
 from sam_repro.record import Recorder
-from sam_repro.schema import Ascent, Config, OnDivergence
+from sam_repro.schema import Config, OnDivergence
 
 
 @dataclass

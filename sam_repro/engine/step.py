@@ -53,7 +53,8 @@ class Stepper:
         moment = self.schedule.at(step)
         shards = self._shards(ids, epoch, step)
         before = self.statistics.copy() if self.scale.enabled else []
-        outcome = Outcome(*torch.zeros(3, device=self.ranks.device).unbind(), lr=moment.lr)  # type: ignore[misc]
+        loss, descent_loss, correct = torch.zeros(3, device=self.ranks.device).unbind()
+        outcome = Outcome(loss, descent_loss, correct, moment.lr)
         try:
             self._estimate(shards, len(ids), moment, outcome)
         except Overflow:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from sam_repro import methods
 from sam_repro.compose import compose
-from sam_repro.data.memory import MemoryTrain, Normalise
+from sam_repro.data import load
 from sam_repro.engine import optimizer
 from sam_repro.engine.ranks import Ranks
 from sam_repro.engine.schedule import Schedule
@@ -34,15 +34,13 @@ class Net(nn.Module):
 
 
 def config(*overrides: str) -> Config:
-    return compose(["loop.batch_size=16", "runtime.precision=fp32", "runtime.channels_last=false", *overrides])
+    small = ["loop.batch_size=16", f"budget.train_images={SAMPLES}", "budget.test_images=16"]
+    return compose([*small, "runtime.precision=fp32", "runtime.channels_last=false", *overrides])
 
 
 def stepper(c: Config, net: nn.Module, ranks: Ranks | None = None) -> Stepper:
-    torch.manual_seed(7)
-    images = torch.randint(0, 256, (SAMPLES, 3, 32, 32), dtype=torch.uint8)
-    labels = torch.randint(0, 10, (SAMPLES,))
     ranks = ranks or Ranks(0, 1, CPU)
-    data = MemoryTrain(images, labels, c.augment, Normalise([0.5] * 3, [0.25] * 3, CPU), c.seed, CPU)
+    data = load(c.dataset, c.augment, c.budget, c.seed, CPU).train
     schedule = Schedule(c.schedule, c.base_optimizer.lr, SAMPLES // c.loop.batch_size, 10)
     method = methods.build(c.method, net, seed=c.seed)
     return Stepper(c, net, method, optimizer.build(c.base_optimizer, net), schedule, data, ranks)

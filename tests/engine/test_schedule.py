@@ -6,9 +6,10 @@ import math
 
 import pytest
 
+from sam_repro.budget import epochs, warmup_epochs
 from sam_repro.compose import compose
 from sam_repro.engine.schedule import Schedule
-from sam_repro.schema import Decay, ScheduleConfig, Unit, epochs, warmup_epochs
+from sam_repro.schema import Decay, ScheduleConfig, Unit
 
 
 def schedule(decay: Decay, **kwargs: object) -> Schedule:
