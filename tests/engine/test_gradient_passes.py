@@ -6,17 +6,16 @@ import copy
 
 import pytest
 import torch
+from every import METHODS, of
 from rig import config, net, stepper, train, weights
 from torch import Tensor, nn
-
-METHODS = ("plain", "sam", "asam", "fsam", "rsam", "gsam")
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_trap_accumulation_covers_every_micro_batch_in_every_pass(method: str) -> None:
     whole, pieces = net(norm=False), net(norm=False)
-    train(stepper(config(f"method={method}"), whole), 4)
-    train(stepper(config(f"method={method}", "loop.micro_batch=5"), pieces), 4)
+    train(stepper(config(*of(method)), whole), 4)
+    train(stepper(config(*of(method), "loop.micro_batch=5"), pieces), 4)
     torch.testing.assert_close(weights(pieces), weights(whole), rtol=1e-11, atol=1e-13)
 
 
@@ -78,25 +77,61 @@ class Overflowing(nn.Module):
 FP16 = ("runtime.precision=fp16",)
 
 
+def forwards_of_a_step(method: str) -> int:
+    n = Overflowing(net(torch.float32), set())
+    s = stepper(config(*of(method), *FP16), n)
+    s(s.data.order(0)[:16], 0, 0)
+    return n.count
+
+
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("where", [1, 2])
-def test_trap_fp16_overflow_skips_the_step_with_weights_and_state_bit_equal(method: str, where: int) -> None:
-    if method == "plain" and where == 2:
-        where = 1  # it has one pass
-    passes = 1 if method == "plain" else 2
-    n = Overflowing(net(torch.float32), {passes + where})
-    s = stepper(config(f"method={method}", *FP16), n)
-    train(s, 1)
-    before, state, scale = weights(n), copy.deepcopy(s.method.state_dict()), s.scale.scale
-    statistics = s.statistics.copy()
-    outcome = s(s.data.order(0)[16:32], 0, 1)
-    assert outcome.skipped
-    assert torch.equal(weights(n), before)
-    assert same_state(state, s.method.state_dict())
-    assert all(torch.equal(a, b) for a, b in zip(statistics, s.statistics.copy(), strict=True))
-    assert s.scale.scale == scale / 2
-    assert not s(s.data.order(0)[32:48], 0, 2).skipped
+def test_trap_fp16_overflow_in_any_pass_skips_the_step_with_weights_and_state_bit_equal(method: str) -> None:
+    count = forwards_of_a_step(method)
+    for where in range(1, count + 1):
+        n = Overflowing(net(torch.float32), {count + where})
+        s = stepper(config(*of(method), *FP16), n)
+        train(s, 1)
+        before, state, scale = weights(n), copy.deepcopy(s.method.state_dict()), s.scale.scale
+        statistics = s.statistics.copy()
+        if n.count != count:  # a method with a cadence has cheaper steps between
+            n.passes = {n.count + 1}
+        outcome = s(s.data.order(0)[16:32], 0, 1)
+        if not outcome.skipped:
+            assert n.count < count + where, "the pass did overflow"
+            continue
+        assert torch.equal(weights(n), before)
+        assert same_state(state, s.method.state_dict())
+        assert all(torch.equal(a, b) for a, b in zip(statistics, s.statistics.copy(), strict=True))
+        assert s.scale.scale == scale / 2
+        n.passes = set()
+        assert not s(s.data.order(0)[32:48], 0, 2).skipped
+        assert torch.isfinite(weights(n)).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_trains_in_bf16(method: str) -> None:
+    n = net(torch.float32)
+    before = weights(n)
+    train(stepper(config(*of(method), "runtime.precision=bf16", "runtime.channels_last=true"), n), 2)
     assert torch.isfinite(weights(n)).all()
+    assert not torch.equal(weights(n), before)
+
+
+@pytest.mark.slow
+def test_every_method_trains_compiled() -> None:
+    """The compiled forward is the same function, whatever the method does to weights and memory between passes."""
+    n = net(torch.float32)
+    start = copy.deepcopy(n.state_dict())
+    compiled = torch.compile(n)
+    for method in METHODS:
+        results = []
+        for forward in (n, compiled):
+            n.load_state_dict(start)
+            s = stepper(config(*of(method)), n)
+            s.grad_fn.model = forward
+            train(s, 3)
+            results.append(weights(n))
+        torch.testing.assert_close(results[1], results[0], rtol=1e-3, atol=1e-4, msg=method)
 
 
 def test_fp16_trains_as_fp32_does() -> None:

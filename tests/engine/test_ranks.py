@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from every import METHODS, of
 from rig import CPU, buffers, config, net, stepper, train, weights
 
 from sam_repro.engine.ranks import Ranks
@@ -16,20 +17,20 @@ from sam_repro.schema import RuntimeConfig
 
 STEPS = 6
 # (overrides, collectives a step that two ranks need)
+SHARED = ["method=fsam", "method.ema_shared=true", "method.ema_order=subtract_first"]
 SETTINGS = {
-    "per_rank": (["method.m=8"], 1),
-    "plain": (["method.m=8", "method=plain"], 1),
-    "plain_whole": (["loop.micro_batch=8", "method=plain"], 1),
+    # One perturbation a shard, each on its rank: as many collectives as SGD needs.
+    **{method: (["method.m=8", *of(method)], 1) for method in METHODS if method not in ("sam_full", "sam_noise")},
     "two_shards_a_rank": (["method.m=4", "method=asam"], 1),
-    "synchronised": (["loop.micro_batch=8"], 2),
-    "fsam_per_rank": (["method.m=8", "method=fsam"], 1),
-    "fsam_shared": (["method.m=8", "method=fsam", "method.ema_shared=true", "method.ema_order=subtract_first"], 2),
-    "rsam": (["method.m=8", "method=rsam"], 1),
-    "gsam": (["method.m=8", "method=gsam"], 1),
-    "sam_db": (["method.m=8", "method=sam_db"], 1),
-    "sam_full": (["loop.micro_batch=8", "method=sam_full"], 2),
     "clipped": (["method.m=8", "loop.clip_norm=0.05"], 1),
-}  # fmt: skip
+    # The full gradient is everybody's.
+    "sam_noise": (["method.m=8", "method=sam_noise"], 2),
+    "fsam_shared": (["method.m=8", *SHARED], 2),
+    # One perturbation for the whole batch: a collective a pass.
+    "synchronised": (["loop.micro_batch=8"], 2),
+    "synchronised_plain": (["loop.micro_batch=8", "method=plain"], 1),
+    "sam_full": (["loop.micro_batch=8", "method=sam_full"], 2),
+}
 
 
 def a_rank(rank: int, port: int, folder: str) -> None:

@@ -1,0 +1,97 @@
+"""The README's "How to add ...", done step by step on a copy of the project."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from commands import ROOT, TINY, command
+
+from sam_repro import CONFIGS
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    shutil.copytree(ROOT / "sam_repro", tmp_path / "sam_repro", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(CONFIGS, tmp_path / "configs")
+    return tmp_path
+
+
+def insert(file: Path, after: str, line: str) -> None:
+    text = file.read_text()
+    assert text.count(after) == 1, f"{file.name} has {text.count(after)} x {after!r}"
+    file.write_text(text.replace(after, after + line))
+
+
+def trained(project: Path, *arguments: str, tiny: list[str] = TINY) -> dict[str, object]:
+    """The summary of a tiny run by the copy's own code."""
+    env = os.environ | {"PYTHONPATH": str(project)}
+    done = subprocess.run(command(*tiny, *arguments), cwd=project, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (run,) = (project / "results" / "runs").iterdir()
+    return dict(json.loads((run / "summary.json").read_text()))
+
+
+def test_a_method_that_is_a_new_combination_is_one_file(project: Path) -> None:
+    (project / "configs/method/mine.yaml").write_text(
+        "name: mine\nascent: batch\ndirection: minus_ema\ngeometry: filterwise\neta: 0.01\nrho: 0.3\n"
+    )
+    assert trained(project, "method=mine")["status"] == "done"
+
+
+def test_a_method_with_a_new_direction_is_a_name_and_an_equation(project: Path) -> None:
+    insert(project / "sam_repro/methods/spec.py", "class Direction(Enum):\n", '    backwards = "backwards"\n')
+    direction = project / "sam_repro/methods/direction.py"
+    insert(direction, "    Direction.gradient: gradient,\n", "    Direction.backwards: backwards,\n")
+    insert(
+        direction,
+        "Columns = list[Tensors]\n",
+        '\n\ndef backwards(spec: Spec, g: Tensors, aids: Columns, coefficient: Scalar) -> None:\n'
+        '    """d = -g: descend before descending."""\n    torch._foreach_neg_(g)\n',
+    )  # fmt: skip
+    (project / "configs/method/mine.yaml").write_text("name: mine\nascent: batch\ndirection: backwards\nrho: 0.05\n")
+    summary = trained(project, "method=mine")
+    assert summary["status"] == "done"
+    (run,) = (project / "results" / "runs").iterdir()
+    step = json.loads((run / "metrics.jsonl").read_text().splitlines()[0])
+    assert step["loss"] < step["loss_ascent"], "the perturbed loss is the lower one"
+
+
+def test_a_model(project: Path) -> None:
+    (project / "sam_repro/models/mine.py").write_text(
+        "from torch import nn\n\n\ndef linear(classes: int) -> nn.Module:\n"
+        '    """The smallest model there is."""\n'
+        "    return nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, classes))\n"
+    )
+    insert(project / "sam_repro/schema.py", "class Architecture(Enum):\n", '    mine = "mine"\n')
+    insert(
+        project / "sam_repro/models/factory.py",
+        "def _untrained(config: ModelConfig, classes: int) -> nn.Module:\n",
+        "    if config.architecture is Architecture.mine:\n"
+        "        from sam_repro.models.mine import linear\n\n        return linear(classes)\n",
+    )
+    insert(
+        project / "sam_repro/models/catalog.py",
+        "TAKES: dict[Architecture, frozenset[str]] = {\n",
+        "    Architecture.mine: frozenset(),\n",
+    )
+    (project / "configs/model/mine.yaml").write_text("architecture: mine\ndepth: null\nwidth: null\nstem: null\n")
+    tiny = [a for a in TINY if not a.startswith("model.")]
+    assert trained(project, "model=mine", tiny=tiny)["parameters"] == 3 * 32 * 32 * 10 + 10
+
+
+def test_an_experiment(project: Path) -> None:
+    (project / "configs/method/asam_mine.yaml").write_text("defaults: [asam, _self_]\nrho: 0.7\n")
+    (project / "configs/experiment/mine.yaml").write_text(
+        "# @package _global_\ndefaults:\n  - override /dataset: embedded\n  - override /method: asam_mine\n\nseed: 5\n"
+    )
+    summary = trained(project, "+experiment=mine")
+    (run,) = (project / "results" / "runs").iterdir()
+    config = (run / "config.yaml").read_text()
+    assert "rho: 0.7" in config
+    assert "seed: 5" in config
+    assert summary["status"] == "done"
