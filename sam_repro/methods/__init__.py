@@ -1,0 +1,31 @@
+"""The papers' methods as gradient estimators, usable in any PyTorch loop. Needs torch and nothing else.
+
+    from sam_repro.methods import build
+    method = build("asam", model, rho=0.5)
+    loss = method.estimate(grad_fn)  # the final gradient is in .grad, the weights are where they were
+
+The names load on first use: the configuration reads `sam_repro.methods.spec` without torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sam_repro.methods.build import build
+    from sam_repro.methods.method import Method
+    from sam_repro.methods.passes import Overflow, Pass
+    from sam_repro.methods.schedule import Moment
+
+__all__ = ["Method", "Moment", "Overflow", "Pass", "build"]
+
+_HOMES = {"build": "build", "Method": "method", "Moment": "schedule", "Overflow": "passes", "Pass": "passes"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value  # the submodule `build` must not hide the function of that name
+    return value

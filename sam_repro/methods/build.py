@@ -1,0 +1,103 @@
+"""From a name or a `Spec` to a method for these parameters."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import types
+import typing
+from collections.abc import Iterable
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from sam_repro import CONFIGS
+from sam_repro.methods.method import Method
+from sam_repro.methods.spec import Spec
+
+FIELDS = {field.name for field in dataclasses.fields(Spec)}
+
+
+def build(
+    method: str | Spec,
+    model: nn.Module | Iterable[tuple[str, Tensor]],
+    *,
+    seed: int = 0,
+    foreach: bool | None = None,
+    swap: bool = True,
+    rollback: bool = True,
+    observe: bool = True,
+    profile: str = "paper",
+    **fields: Any,
+) -> Method:
+    """A method by the name of its file in configs/method, or by its `Spec`; keywords override fields.
+
+    build("asam", model, rho=0.5); build("fsam", model.named_parameters(), geometry="elementwise", eta=0.01)
+
+    profile: "official" applies what the authors' released code does differently (configs/departure/official).
+    The other keywords are those of `Method`.
+    """
+    spec = read(method, profile) if isinstance(method, str) else method
+    named = model.named_parameters() if isinstance(model, nn.Module) else model
+    return Method(
+        override(spec, fields), named, seed=seed, foreach=foreach, swap=swap, rollback=rollback, observe=observe
+    )
+
+
+def read(name: str, profile: str = "paper") -> Spec:
+    """The spec of a method file. A list `defaults` names the files that it starts from, as in Hydra."""
+    folder = CONFIGS / "method"
+    values = _values(folder, name)
+    if profile == "official":
+        if (CONFIGS / "departure" / "official" / f"{name}.yaml").exists():
+            values |= _values(CONFIGS / "departure" / "official", name)
+    elif profile != "paper":
+        raise ValueError(f"profile must be paper or official, is {profile!r}")
+    values.pop("name", None)
+    return override(Spec(), values)
+
+
+def _values(folder: Path, name: str) -> dict[str, Any]:
+    import yaml
+
+    file = folder / f"{name}.yaml"
+    if not file.exists():
+        close = difflib.get_close_matches(name, [f.stem for f in folder.glob("*.yaml")], n=1)
+        raise ValueError(f"no method {name!r}" + (f", did you mean {close[0]!r}?" if close else f" in {folder}"))
+    own = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+    values: dict[str, Any] = {}
+    for base in own.pop("defaults", []):
+        if base != "_self_":
+            values |= _values(folder, base)
+    return values | own
+
+
+def override(spec: Spec, fields: dict[str, Any]) -> Spec:
+    """`spec` with these fields changed, values coerced to the fields' types."""
+    types_ = typing.get_type_hints(Spec)
+    values = {}
+    for name, value in fields.items():
+        if name not in FIELDS:
+            close = difflib.get_close_matches(name, FIELDS, n=1)
+            raise ValueError(f"a method has no field {name!r}" + (f", did you mean {close[0]!r}?" if close else ""))
+        values[name] = _coerced(name, value, types_[name])
+    return dataclasses.replace(spec, **values)
+
+
+def _coerced(name: str, value: Any, wanted: Any) -> Any:
+    if isinstance(wanted, types.UnionType):  # X | None
+        if value is None:
+            return None
+        wanted = next(choice for choice in wanted.__args__ if choice is not type(None))
+    if isinstance(value, wanted):
+        return value
+    if issubclass(wanted, Enum):
+        choices = [member.value for member in wanted]
+        if value not in choices:
+            raise ValueError(f"method.{name} must be one of {', '.join(choices)}, is {value!r}")
+        return wanted(value)
+    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    raise ValueError(f"method.{name} must be a {wanted.__name__}, is {value!r}")

@@ -1,0 +1,118 @@
+"""The passes that a method asks for: what a pass is, and the one place that calls the user's function for it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+Data = Literal["batch", "other", "larger", "full"]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One forward and backward pass: the mean gradient of this data at the weights as they are now."""
+
+    data: Data = "batch"
+    fraction: float = 1.0  # of the batch
+    keep: float = 1.0  # share of the batch: the samples whose loss rose most since the step's first pass (ESAM)
+    index: int = 0  # 0 is the step's first pass
+
+    @property
+    def plain(self) -> bool:
+        return self.data == "batch" and self.fraction == 1 and self.keep == 1
+
+
+class Overflow(ArithmeticError):
+    """A gradient that the loss scale made inf or NaN: the step has to be skipped."""
+
+
+GradFn = Callable[..., Tensor]
+
+
+class Passes:
+    """Runs the passes of one step and keeps what the log wants to know of them."""
+
+    def __init__(self, grad_fn: GradFn, params: list[Tensor], scaler: Any = None):
+        self._grad_fn = grad_fn
+        self._params = params
+        self._scaler = scaler if scaler is not None and scaler.is_enabled() else None
+        self._scale: Tensor | None = None
+        self._takes_pass = _takes_an_argument(grad_fn)
+        self.losses: list[Tensor] = []
+        self.batch_loss: Tensor | None = None  # of the first pass over the batch, or over a fraction of it
+
+    def __call__(self, data: Data = "batch", fraction: float = 1.0, keep: float = 1.0) -> Tensor:
+        wanted = Pass(data, fraction, keep, index=len(self.losses))
+        if not (wanted.plain or self._takes_pass):
+            raise ValueError(
+                f"this method asks for {wanted}: give estimate() a function of one argument, the pass, "
+                "since a closure without arguments only knows the batch"
+            )
+        self._drop_gradients()
+        with torch.enable_grad():
+            loss = self._grad_fn(wanted) if self._takes_pass else self._grad_fn()
+        loss = loss.detach()
+        self.losses.append(loss)
+        if self.batch_loss is None and data == "batch":
+            self.batch_loss = loss
+        if self._scaler is not None:
+            self._unscale()
+        return loss
+
+    def _drop_gradients(self) -> None:
+        """A gradient that is a view (of a bucket, of a flat buffer) must stay that view: it is zeroed in place."""
+        for p in self._params:
+            if p.grad is None:
+                continue
+            if owns_storage(p.grad):
+                p.grad = None
+            else:
+                p.grad.zero_()
+
+    def _unscale(self) -> None:
+        """Divide by the loss scale, for the direction of some methods depends on the length of the gradient."""
+        grads = [p.grad for p in self._params if p.grad is not None]
+        if not grads:
+            return
+        # A scaled one is the scale as a tensor, by the scaler's public interface and without waiting for the device.
+        self._scale = self._scaler.scale(torch.ones((), device=grads[0].device))  # type: ignore[union-attr]
+        found = torch.zeros((), device=grads[0].device)
+        torch._amp_foreach_non_finite_check_and_unscale_(grads, found, self._scale.double().reciprocal().float())
+        if found.item():  # one wait a pass, as `scaler.step` itself has one
+            raise Overflow("inf or NaN in a gradient at this loss scale")
+
+    def rescale(self) -> None:
+        """Leave the final gradient as `scaler.step(optimizer)` expects it: scaled."""
+        grads = [p.grad for p in self._params if p.grad is not None]
+        if self._scale is not None and grads:
+            torch._foreach_mul_(grads, self._scale)
+
+    @property
+    def scaled(self) -> bool:
+        return self._scaler is not None
+
+
+def owns_storage(t: Tensor) -> bool:
+    """Whether nothing else lives in, or looks into, this tensor's memory.
+
+    A DDP bucket with a single parameter is covered by its view entirely, so sizes alone do not tell: count the users.
+    """
+    storage = t.untyped_storage()
+    users: int = torch._C._storage_Use_Count(storage._cdata)
+    # Two: the tensor, and `storage` here.
+    return users == 2 and bool(storage.nbytes() == t.numel() * t.element_size())
+
+
+def _takes_an_argument(f: GradFn) -> bool:
+    """Whether f wants the pass. An argument with a default is the caller's own (`lambda x=x: ...`)."""
+    try:
+        parameters = inspect.signature(f).parameters.values()
+    except ValueError:  # a callable without a signature
+        return True
+    required = [p for p in parameters if p.default is p.empty]
+    return any(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL) for p in required)

@@ -1,0 +1,202 @@
+"""The ascent step: eps = rho T^2 d / l2(T d), and the one way to move the weights there and back.
+
+On a CPU the first half runs a piece at a time, everything to a piece while it is in cache; the second is one loop a
+tensor. On an accelerator both take `torch._foreach_*` over all tensors at once. The formulas are the same lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from sam_repro.methods.geometry import GEOMETRIES
+from sam_repro.methods.passes import owns_storage
+from sam_repro.methods.spec import Ball, Geometry, Spec
+from sam_repro.methods.vector import Scalar, Tensors, dot, flat, ratio, root
+
+PIECE = 1 << 20  # elements: what is done to such a piece stays in the last level of cache, and calls are few
+
+
+@dataclass
+class Group:
+    """Parameters that are treated alike: their weights, gradients, and what the direction needs beside them."""
+
+    normalised: bool
+    direction: Callable[[Spec, Tensors, list[Tensors], Scalar], None]
+    w: list[Tensor] = field(default_factory=list)
+    g: list[Tensor] = field(default_factory=list)
+    aids: list[list[Tensor]] = field(default_factory=list)
+
+
+@dataclass
+class Climb:
+    """What is known after the ascent: eps = scale * u, with u = T^2 d left in the gradients' place."""
+
+    scale: Scalar
+    report: dict[str, Scalar]
+
+
+def climb(spec: Spec, groups: Sequence[Group], rho: float, coefficient: Scalar, lazy: bool, observe: bool) -> Climb:
+    """Turn g into u = T^2 d in place, u = T sign(d) for p = inf, and find the scale that makes it eps."""
+    norm2: Scalar = 0.0
+    seen = Observed(lazy, spec.p) if observe else None
+    for group in groups:
+        for w, d, *aids in pieces([group.w, group.g, *group.aids], lazy, spec.geometry is Geometry.filterwise):
+            # T before the direction, for Fisher's is made of g. The helpers' order is the direction's.
+            t = GEOMETRIES[spec.geometry](w, d, spec.eta) if group.normalised else None
+            if seen:
+                seen.gradient(d)
+            group.direction(spec, d, aids, coefficient)
+            if seen:
+                seen.direction(d, t)
+            if spec.p is Ball.linf:
+                torch._foreach_sign_(d)
+            elif t is not None:
+                torch._foreach_mul_(d, t)
+            norm2 = norm2 + dot(d, d, lazy)  # l2(T d)^2
+            if t is not None:
+                torch._foreach_mul_(d, t)
+            if seen:
+                seen.perturbation(d)
+    norm = root(norm2)
+    scale = rho if spec.p is Ball.linf else ratio(rho, norm)
+    report: dict[str, Scalar] = {"ascent_norm": norm, "radius": rho}
+    if seen:
+        report |= seen.report(scale, rho)
+    return Climb(scale, report)
+
+
+class Observed:
+    """Norms for the log, a few more reads of what is in cache anyway."""
+
+    def __init__(self, lazy: bool, p: Ball):
+        self._lazy = lazy
+        self._p = p
+        self._g2: Scalar = 0.0
+        self._u2: Scalar = 0.0
+        self._d2: Scalar = 0.0
+        self._gap2: Scalar = 0.0
+        self._gap_d: Scalar = 0.0
+        self._d: list[Tensor] | None = None
+
+    def gradient(self, g: Tensors) -> None:
+        self._g2 = self._g2 + dot(g, g, self._lazy)
+
+    def direction(self, d: Tensors, t: Tensors | None) -> None:
+        self._d2 = self._d2 + dot(d, d, self._lazy)
+        self._d = list(torch._foreach_clone(d)) if t is not None or self._p is Ball.linf else None
+
+    def perturbation(self, u: Tensors) -> None:
+        self._u2 = self._u2 + dot(u, u, self._lazy)
+        if self._d is not None:
+            gap = list(torch._foreach_sub(u, self._d))
+            self._gap2 = self._gap2 + dot(gap, gap, self._lazy)
+            self._gap_d = self._gap_d + dot(gap, self._d, self._lazy)
+
+    def report(self, scale: Scalar, rho: float) -> dict[str, Scalar]:
+        """`distance_to_sam` is l2(eps - rho d / l2(d)), from u - d, since subtracting the two norms cancels.
+
+        eps - eps_sam = s (u - d) + (s - s_sam) d, and with l2(T d)^2 = l2(d)^2 + <u - d, d> for p = 2
+        s - s_sam = -rho <u - d, d> / (l2(d) l2(T d) (l2(d) + l2(T d))).
+        """
+        length = root(self._d2)
+        adapted = root(self._d2 + self._gap_d)
+        shift = -1 * ratio(rho * self._gap_d, length * adapted * (length + adapted))
+        if self._p is Ball.linf:
+            shift = scale - ratio(rho, length)
+        apart = scale * scale * self._gap2 + 2 * scale * shift * self._gap_d + shift * shift * self._d2
+        return {
+            "gradient_norm": root(self._g2),
+            "perturbation_norm": scale * root(self._u2),
+            "distance_to_sam": root(apart),
+        }
+
+
+def pieces(columns: Sequence[list[Tensor]], lazy: bool, whole: bool) -> Iterator[list[list[Tensor]]]:
+    """Rows of tensors that belong together, cut so that a row fits into the cache; everything at once if `lazy`."""
+    if lazy:
+        if columns[0]:
+            yield [list(column) for column in columns]
+        return
+    for row in zip(*columns, strict=True):
+        views = [flat(t) for t in row]
+        same = all(t.stride() == row[0].stride() for t in row)
+        if whole or not same or row[0].numel() <= PIECE or any(v is None for v in views):
+            yield [[t] for t in row]
+        else:
+            cut = [torch.split(v, PIECE) for v in views if v is not None]
+            yield from ([[part] for part in parts] for parts in zip(*cut, strict=True))
+
+
+class Weights:
+    """The parameters. `move` takes some of them to w + scale * u, `restore` brings all of them back bit by bit.
+
+    Where a weight and its u each own their memory, w + scale * u is written over u and the two memories change places:
+    the way back is free. Elsewhere (bucket views, flat buffers, tied memory, another layout) the weight is copied to a
+    buffer and back. Never is the perturbation subtracted again: that changes weights by rounding.
+    """
+
+    def __init__(self, params: Sequence[Tensor], swap: bool):
+        self.params = list(params)
+        self._swap = swap
+        self._buffers: dict[int, Tensor] = {}
+        self._away: list[tuple[Tensor, Tensor, bool]] = []  # parameter, its weights, whether memories were swapped
+
+    def move(self, where: Sequence[int], by: Tensors, scale: Scalar) -> None:
+        """Consumes `by`: its memory may become the weights'."""
+        swapped: list[tuple[Tensor, Tensor]] = []
+        copied: list[tuple[Tensor, Tensor]] = []
+        for i, u in zip(where, by, strict=True):
+            p = self.params[i]
+            if self._may_swap(p, u):
+                if p.grad is u:
+                    p.grad = None  # its memory is the weights' from here on
+                swapped.append((p, u))
+                self._away.append((p, p.data, True))
+            else:
+                copied.append((p, u))
+                self._away.append((p, self._buffer(i).copy_(p), False))
+        if isinstance(scale, Tensor):
+            torch._foreach_mul_(by, scale)
+            if swapped:
+                torch._foreach_add_([u for _, u in swapped], [p.detach() for p, _ in swapped])
+            if copied:
+                torch._foreach_add_([p.detach() for p, _ in copied], [u for _, u in copied])
+        else:
+            for p, u in swapped:
+                torch.add(p, u, alpha=scale, out=u)
+            for p, u in copied:
+                p.add_(u, alpha=scale)
+        for p, u in swapped:
+            p.data = u
+        torch.clear_autocast_cache()  # it may hold the low-precision copy of the weights that were here
+
+    def _buffer(self, i: int) -> Tensor:
+        p, buffer = self.params[i], self._buffers.get(i)
+        if buffer is None or (buffer.shape, buffer.dtype, buffer.device) != (p.shape, p.dtype, p.device):
+            buffer = self._buffers[i] = torch.empty_like(p, requires_grad=False)
+        return buffer
+
+    def restore(self) -> None:
+        for p, home, swapped in self._away:
+            if swapped:
+                p.data = home
+            else:
+                with torch.no_grad():
+                    p.copy_(home)
+        if self._away:
+            torch.clear_autocast_cache()
+        self._away.clear()
+
+    def _may_swap(self, p: Tensor, u: Tensor) -> bool:
+        return (
+            self._swap
+            and p.dtype == u.dtype
+            and p.device == u.device
+            and p.stride() == u.stride()
+            and owns_storage(p)
+            and owns_storage(u)
+        )

@@ -1,0 +1,132 @@
+"""What a method remembers from step to step: counters, averages, directions. Kept per shard, saved, and undone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sam_repro.methods.spec import EmaStart, Spec
+
+SHARED = -1  # the key of the state that all shards share
+
+
+class State:
+    """Of one shard: how many steps it took, and tensors by kind ("ema", "look", "total") and parameter name."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.tensors: dict[str, dict[str, Tensor]] = {}
+
+    @property
+    def begun(self) -> bool:
+        return self.steps > 0 or any(self.tensors.values())
+
+    def of(self, kind: str) -> dict[str, Tensor]:
+        return self.tensors.setdefault(kind, {})
+
+    def snapshot(self, into: State | None, copy_averages: bool) -> State:
+        """The state as it is now. Averages change in place and are copied, into the memory of the last snapshot."""
+        into = State() if into is None else into
+        into.steps = self.steps
+        old = into.tensors.get("ema", {})
+        into.tensors = {kind: dict(tensors) for kind, tensors in self.tensors.items()}
+        if copy_averages:
+            for name, m in self.of("ema").items():
+                buffer = old.get(name)
+                into.of("ema")[name] = (torch.empty_like(m) if buffer is None or buffer is m else buffer).copy_(m)
+        return into
+
+
+class Memory:
+    """The states of all shards, and the way back from a step that the optimizer does not take."""
+
+    def __init__(self, spec: Spec, params: dict[str, Tensor], rollback: bool):
+        self._spec = spec
+        self._params = params
+        self._rollback = rollback
+        self._states: dict[int, State] = {}
+        self._before: dict[int, State] = {}  # the states as they were before their last step
+        self._stepped: set[int] = set()  # the shards that were estimated since the last `end_step`
+
+    def begin(self, shard: int) -> State:
+        state = self._states.setdefault(shard, State())
+        self._before[shard] = state.snapshot(self._before.get(shard), self._rollback)
+        self._stepped.add(shard)
+        return state
+
+    def undo(self, shard: int) -> None:
+        """Back to the state before this shard's step. The snapshot's memory becomes the state's."""
+        if shard in self._before:
+            before = self._before.pop(shard)
+            self._states[shard].steps, self._states[shard].tensors = before.steps, before.tensors
+
+    def average(self, state: State, name: str, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """F-SAM's m for a parameter, and the sum of this step's gradients where all shards share one average.
+
+        m is None on the first gradient with ema_start=first, which makes that step a plain SAM step.
+        """
+        total = None
+        if self._spec.ema_shared:
+            state = self._states.setdefault(SHARED, State())
+            total = state.of("total").setdefault(name, torch.zeros_like(g))
+        ema = state.of("ema")
+        if name in ema:
+            return ema[name], total
+        if self._spec.ema_start is EmaStart.zero:
+            ema[name] = torch.zeros_like(g)
+            return ema[name], total
+        if total is None:
+            ema[name] = g.clone()  # m_1 = g_1
+        else:
+            total.add_(g)
+        return None, total
+
+    def end_step(self, all_reduce_mean: Callable[[list[Tensor]], object] | None, skipped: bool) -> None:
+        shards = len(self._stepped)
+        if skipped:
+            for shard in self._stepped:
+                self.undo(shard)
+        self._stepped.clear()
+        shared = self._states.get(SHARED)
+        total = shared.tensors.pop("total", {}) if shared else {}
+        if shared is None or skipped or not total:
+            return
+        mean = list(total.values())
+        torch._foreach_div_(mean, shards)
+        if all_reduce_mean is not None:
+            all_reduce_mean(mean)
+        ema = shared.of("ema")
+        for name, g in total.items():
+            if name in ema:
+                ema[name].lerp_(g, 1 - self._spec.ema_decay)
+            else:
+                ema[name] = g
+        shared.steps += 1
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "shards": {
+                key: {"steps": state.steps, "tensors": {kind: dict(ts) for kind, ts in state.tensors.items() if ts}}
+                for key, state in self._states.items()
+                if state.begun
+            }
+        }
+
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        self._states = {int(key): self._loaded(state) for key, state in saved["shards"].items()}
+        self._before = {}
+        self._stepped = set()
+
+    def _loaded(self, saved: dict[str, Any]) -> State:
+        """Tensors go where their parameter is and take its memory layout: the fast loops want all of one kind."""
+        state = State()
+        state.steps = int(saved["steps"])
+        for kind, tensors in saved["tensors"].items():
+            for name, t in tensors.items():
+                if name not in self._params:
+                    raise ValueError(f"the saved method state is of another model: it has no parameter {name!r}")
+                state.of(kind)[name] = torch.empty_like(self._params[name], requires_grad=False).copy_(t)
+        return state

@@ -1,0 +1,68 @@
+"""A list of tensors as one vector, in two arithmetics with the same formulas.
+
+On a CPU (`lazy=False`) scalars are Python floats: reading one costs nothing there, and a scalar fits into a fused
+`add(..., alpha=...)`. On an accelerator (`lazy=True`) they stay 0-dim tensors, so that the host never waits.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+Tensors = list[Tensor]
+Scalar = float | Tensor
+
+
+def flat(t: Tensor) -> Tensor | None:
+    """A one-dimensional view of a dense tensor in memory order, None where there is no such view."""
+    if t.is_contiguous():
+        return t.view(-1)
+    if t.dim() == 4 and t.is_contiguous(memory_format=torch.channels_last):
+        return t.permute(0, 2, 3, 1).reshape(-1)
+    return None
+
+
+def dot(a: Tensors, b: Tensors, lazy: bool) -> Scalar:
+    """<a, b>. `torch.dot` runs on all threads, `vector_norm` on one; on a CPU the sum over tensors is in fp64."""
+    parts = [_dot(x, y) for x, y in zip(a, b, strict=True)]
+    if not lazy:
+        return math.fsum(part.item() for part in parts)
+    return torch.stack(parts).sum() if parts else 0.0
+
+
+def _dot(x: Tensor, y: Tensor) -> Tensor:
+    if x.dtype in (torch.float16, torch.bfloat16):
+        x, y = x.float(), y.float()
+    one = flat(x) if x.stride() == y.stride() else None
+    if one is None:
+        return torch.dot(x.reshape(-1), y.reshape(-1))
+    return torch.dot(one, one if y is x else one if (other := flat(y)) is None else other)
+
+
+def axpy(y: Tensors, a: Scalar, x: Tensors) -> None:
+    """y += a x, in place."""
+    if isinstance(a, Tensor):
+        torch._foreach_add_(y, torch._foreach_mul(x, a))
+    else:
+        torch._foreach_add_(y, x, alpha=a)
+
+
+def stretch(y: Tensors, a: Scalar) -> None:
+    """y *= a, in place."""
+    if isinstance(a, Tensor):
+        torch._foreach_mul_(y, a)
+    else:
+        torch._foreach_mul_(y, a)
+
+
+def root(a: Scalar) -> Scalar:
+    return a.sqrt() if isinstance(a, Tensor) else math.sqrt(a) if a > 0 else a
+
+
+def ratio(a: Scalar, b: Scalar) -> Scalar:
+    """a / b, and 0 where b is 0: a zero gradient gives a zero perturbation and not NaN."""
+    if isinstance(b, Tensor):
+        return torch.where(b == 0, torch.zeros_like(b), a / b)
+    return a / b if b != 0 else 0.0 * a
