@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -32,26 +33,31 @@ from sam_repro.record.lines import encode_indented
 from sam_repro.record.metrics import read
 from sam_repro.report import ledger
 from sam_repro.report.entry import entry_of
-from sam_repro.schema import Config
+from sam_repro.schema import Config, Precision
 
 
 def train(config: Config, overrides: list[str] | None = None) -> int:
     """Train one run, or the rest of it; the exit code of `sam_repro.outcome`."""
     ranks = Ranks.join(config.runtime)
+    folder = run_folder(config)
     try:
-        return _train(config, ranks, overrides or [])
+        data, loop = prepared(config, ranks)
+        with claimed(folder, ranks) as ours:
+            code = run(config, folder, data, loop, overrides or []) if ours else INTERRUPTED
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         if ranks.main:
-            print(f"error: the disk of {run_folder(config)} is full; the last good checkpoint is kept. Make room and "
-                  "run the same command again")  # fmt: skip
+            print(f"error: the disk of {folder} is full; the last good checkpoint is kept. Make room and run the same "
+                  "command again", flush=True)  # fmt: skip
+        ranks.abandon()
         return DISK_FULL
-    finally:
-        ranks.leave()
+    ranks.leave()
+    return code
 
 
-def _train(config: Config, ranks: Ranks, overrides: list[str]) -> int:
+def prepared(config: Config, ranks: Ranks) -> tuple[data_room.Data, Loop]:
+    """Everything that a run needs, in memory; nothing is written yet."""
     # ------------------------------------------------------------------------------------------------ what is trained
     prepare(config.runtime, config.seed, int(os.environ.get("LOCAL_WORLD_SIZE", 1)))
     data = data_room.load(config.dataset, config.augment, config.budget, config.seed, ranks.device)
@@ -61,45 +67,41 @@ def _train(config: Config, ranks: Ranks, overrides: list[str]) -> int:
     forward: Callable[[Tensor], Tensor] = torch.compile(model) if config.runtime.compile else model
 
     # -------------------------------------------------------------------------------------------------- how it learns
-    method = methods.build(config.method, model, seed=config.seed)
+    can_overflow = config.runtime.precision is Precision.fp16
+    method = methods.build(config.method, model, seed=config.seed, rollback=can_overflow)
     optimizer = optimizers.build(config.base_optimizer, model)
     batch, count = config.loop.batch_size, data.train.size
     steps = count // batch if config.loop.drop_last else -(-count // batch)
     steps = max(1, min(steps, config.budget.max_steps or steps))
     schedule = Schedule(config.schedule, config.base_optimizer.lr, steps, epochs(config), warmup_epochs(config))
     stepper = Stepper(config, model, method, optimizer, schedule, data.train, ranks, forward)
+    return data, Loop(config, model, stepper, data, ranks)
 
-    # ----------------------------------------------------------------------------------------------- where it is kept
-    folder = run_folder(config)
-    if not claim(folder, ranks):
-        return INTERRUPTED
+
+def run(config: Config, folder: Path, data: data_room.Data, loop: Loop, overrides: list[str]) -> int:
+    ranks, steps = loop.ranks, loop.stepper.schedule.steps
     checkpoints = Checkpoints(folder, ranks)
-    with Recorder(folder, plain(config), config.track, run_id(config), main=ranks.main,
-                  total_steps=schedule.steps, epochs=epochs(config)) as recorder:  # fmt: skip
-        loop = Loop(config, model, stepper, data, ranks, recorder, checkpoints, steps, epochs(config))
-
+    env = environment(ranks=ranks.world, device=ranks.device.type)
+    with Recorder(folder, plain(config), config.track, run_id(config), main=ranks.main, total_steps=steps,
+                  epochs=epochs(config)) as recorder:  # fmt: skip
         # ---------------------------------------------------------------------- on from where an earlier start stopped
         if config.force:
-            checkpoints.remove()
-            if ranks.main:
-                for name in (DONE, "summary.json", "weights.safetensors", "events.jsonl"):
-                    (folder / name).unlink(missing_ok=True)
+            forget(folder, checkpoints)
         shares, rejected = checkpoints.load()
         for problem in rejected:
             recorder.incident("fell_back", reason=problem)
         if shares is None:
             recorder.rewind(0)
         else:
-            loop.resume(shares)
+            recorder.rewind(loop.resume(shares))
             recorder.incident("resumed", step=loop.progress.step)
-        env = environment(ranks=ranks.world, device=ranks.device.type)
         if ranks.main:
             write_atomic(folder / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(plain(config))))
             write_atomic(folder / "env.json", encode_indented(env))
 
         # ------------------------------------------------------------------------------------------------------ train
         try:
-            status = loop.run()
+            status = loop.run(recorder, checkpoints)
         except Interrupted:
             recorder.incident("interrupted", step=loop.progress.step)
             recorder.say("stopped as asked, checkpoint saved: the same command goes on")
@@ -107,12 +109,12 @@ def _train(config: Config, ranks: Ranks, overrides: list[str]) -> int:
 
         # ----------------------------------------------------------------------------------------------------- record
         if ranks.main:
-            write_atomic(folder / "weights.safetensors", to_safetensors(weights(model)))
+            write_atomic(folder / "weights.safetensors", to_safetensors(weights(loop.model)))
             recorder.flush()
             records = read(folder)
             summary = summarise(
-                records, status, passes=loop.progress.step * method.passes, wall_seconds=loop.seconds(),
-                run_id=run_id(config), parameters=models.count_parameters(model), data=data.facts,
+                records, status, passes=loop.progress.step * loop.stepper.method.passes, wall_seconds=loop.seconds(),
+                run_id=run_id(config), parameters=models.count_parameters(loop.model), data=data.facts,
             )  # fmt: skip
             recorder.close(summary)
             ledger.append(config.results_dir, entry_of(config, overrides, records, summary, env))
@@ -123,22 +125,30 @@ def _train(config: Config, ranks: Ranks, overrides: list[str]) -> int:
     return 0
 
 
-def claim(folder: Path, ranks: Ranks) -> bool:
+@contextmanager
+def claimed(folder: Path, ranks: Ranks) -> Iterator[bool]:
     """Whether this run is ours to train. The lock dies with the process that holds it."""
+    lock = FileLock(folder / LOCK, blocking=False)
     free = True
     if ranks.main:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / LOCK, blocking=False)
         try:
             lock.acquire()
-            _held.append(lock)
         except Timeout:
             free = False
-            print(f"another process is training this run ({folder}): wait for it, or stop it first")
-    return bool(ranks.share(free))
+            print(f"another process is training this run ({folder}): wait for it, or stop it first", flush=True)
+    try:
+        yield bool(ranks.share(free))
+    finally:
+        lock.release()
 
 
-_held: list[FileLock] = []
+def forget(folder: Path, checkpoints: Checkpoints) -> None:
+    """What an earlier training of this run left."""
+    checkpoints.remove()
+    if checkpoints.ranks.main:
+        for name in (DONE, "summary.json", "weights.safetensors", "events.jsonl"):
+            (folder / name).unlink(missing_ok=True)
 
 
 def weights(model: nn.Module) -> dict[str, Tensor]:

@@ -171,6 +171,27 @@ def test_a_collapsed_run_may_go_on(tmp_path: Path, cli: Cli) -> None:
     assert summary["epoch"] == 3
 
 
+def test_a_full_disk_is_a_clear_line_and_the_run_goes_on_when_there_is_room(tmp_path: Path, cli: Cli) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(disk)], capture_output=True).returncode:
+        pytest.skip("mounting a small file system needs root")
+    try:
+        arguments = [*TINY, "results_dir=disk", "model.width=8", "schedule.epochs=20", "budget.max_epochs=20"]
+        full = cli(*arguments, "runtime.ranks=2", "method.m=8")
+        assert full.returncode == 74, (full.stdout, full.stderr)
+        assert "is full" in full.stdout
+        assert "Traceback" not in full.stderr
+        (run,) = (disk / "runs").iterdir()
+        assert list(run.glob("checkpoints/*/manifest.json"))
+        subprocess.run(["mount", "-o", "remount,size=9m", str(disk)], check=True)
+        again = cli(*arguments, "runtime.ranks=2", "method.m=8")
+        assert again.returncode == 0, again.stderr
+        assert "resumed" in again.stdout
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
 def test_two_processes_never_train_one_run(tmp_path: Path, cli: Cli) -> None:
     process = start(tmp_path, *LONG)
     wait_for(lambda: steps_done(tmp_path) >= 1, process)

@@ -46,15 +46,15 @@ class Loop:
     stepper: Stepper
     data: Data
     ranks: Ranks
-    recorder: Recorder
-    checkpoints: Checkpoints
-    steps_per_epoch: int
-    epochs: int
+    recorder: Recorder = field(init=False)
+    checkpoints: Checkpoints = field(init=False)
     progress: Progress = field(default_factory=Progress)
     unseen: list[tuple[int, int, Outcome]] = field(default_factory=list)  # (step, samples, outcome) not yet looked at
 
-    def run(self) -> str:
+    def run(self, recorder: Recorder, checkpoints: Checkpoints) -> str:
         """Train to the end: "done" or "collapsed". Raises `Interrupted` after a signal, its checkpoint written."""
+        self.recorder, self.checkpoints = recorder, checkpoints
+        self.steps_per_epoch, self.epochs = self.stepper.schedule.steps_per_epoch, self.stepper.schedule.epochs
         self.started = time.monotonic()
         self.mark = (self.started, 0)
         requests = Requests(self.config.runtime.checkpoint_minutes, self.ranks.main)
@@ -189,14 +189,16 @@ class Loop:
             }
         return share
 
-    def resume(self, shares: list[State]) -> None:
-        """Continue from the shares of the ranks that wrote a checkpoint; there may have been more or fewer of them."""
+    def resume(self, shares: list[State]) -> int:
+        """Continue from the shares of the ranks that wrote a checkpoint; there may have been more or fewer of them.
+
+        Returns how much of metrics.jsonl the checkpoint saw.
+        """
         first, statistics = shares[0], self.stepper.statistics
         self.model.load_state_dict(first["weights"])
         self.stepper.optimizer.load_state_dict(first["optimizer"])
         self.stepper.scale.load_state_dict(first["scale"])
         self.progress = Progress(**first["progress"])
-        self.recorder.rewind(first["metrics"])
         if len(shares) == self.ranks.world:
             statistics.restore(shares[self.ranks.rank]["statistics"])
             self.stepper.method.load_state_dict(shares[self.ranks.rank]["method"])
@@ -204,3 +206,4 @@ class Loop:
             columns = zip(*(share["statistics"] for share in shares), strict=True)
             statistics.restore([torch.stack([t.double() for t in column]).mean(0) for column in columns])
             self.stepper.method.load_state_dict(merged([share["method"] for share in shares]))
+        return int(first["metrics"])

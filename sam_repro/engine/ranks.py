@@ -89,6 +89,11 @@ class Ranks:
         if self.world > 1:
             dist.barrier()
 
+    def abandon(self) -> None:
+        """Leave without the others, who may be anywhere; they end when this process has."""
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
     def leave(self) -> None:
         """Without the collection first, half of all two-rank runs abort at exit."""
         if dist.is_initialized():

@@ -51,6 +51,7 @@ class Stepper:
         """Train on the samples `ids` of the whole batch. `want` is this rank's request to the others."""
         request = self.grad_fn.request = torch.tensor(want, device=self.ranks.device)
         moment = self.schedule.at(step)
+        self.method.observe = log
         shards = self._shards(ids, epoch, step)
         before = self.statistics.copy() if self.scale.enabled else []
         loss, descent_loss, correct = torch.zeros(3, device=self.ranks.device).unbind()
