@@ -36,6 +36,9 @@ from sam_repro.report.entry import entry_of
 from sam_repro.schema import Config, Precision
 
 
+EXPENSIVE = 8  # passes a step, above which a run says its cost before it starts
+
+
 def train(config: Config, overrides: list[str] | None = None) -> int:
     """Train one run, or the rest of it; the exit code of `sam_repro.outcome`."""
     ranks = Ranks.join(config.runtime)
@@ -71,7 +74,9 @@ def prepared(config: Config, ranks: Ranks) -> tuple[data_room.Data, Loop]:
     method = methods.build(config.method, model, seed=config.seed, rollback=can_overflow)
     optimizer = optimizers.build(config.base_optimizer, model)
     batch, count = config.loop.batch_size, data.train.size
-    steps = count // batch if config.loop.drop_last else -(-count // batch)
+    steps, rest = divmod(count, batch)
+    # Every rank needs a share of an epoch's last, short batch.
+    steps += not config.loop.drop_last and -(-rest // (config.method.m or 1)) >= ranks.world
     steps = max(1, min(steps, config.budget.max_steps or steps))
     schedule = Schedule(config.schedule, config.base_optimizer.lr, steps, epochs(config), warmup_epochs(config))
     stepper = Stepper(config, model, method, optimizer, schedule, data.train, ranks, forward)
@@ -100,6 +105,9 @@ def run(config: Config, folder: Path, data: data_room.Data, loop: Loop, override
             write_atomic(folder / "env.json", encode_indented(env))
 
         # ------------------------------------------------------------------------------------------------------ train
+        passes = config.method.passes(config.loop.batch_size, data.train.size)
+        if passes > EXPENSIVE:
+            recorder.say(f"a step costs {passes:.0f} passes over a batch, this run {passes * steps:.0f}")
         try:
             status = loop.run(recorder, checkpoints)
         except Interrupted:
@@ -113,7 +121,7 @@ def run(config: Config, folder: Path, data: data_room.Data, loop: Loop, override
             recorder.flush()
             records = read(folder)
             summary = summarise(
-                records, status, passes=loop.progress.step * loop.stepper.method.passes, wall_seconds=loop.seconds(),
+                records, status, passes=loop.progress.step * passes, wall_seconds=loop.seconds(),
                 run_id=run_id(config), parameters=models.count_parameters(loop.model), data=data.facts,
             )  # fmt: skip
             recorder.close(summary)

@@ -48,6 +48,7 @@ class GradFn:
     synchronised: bool  # every pass is averaged over the ranks: one perturbation for the whole batch
     shard: Shard = field(init=False)
     correct: Tensor = field(init=False)  # right predictions of the first pass over the shard
+    _counted_now: bool = field(init=False, default=False)
     request: Tensor = field(init=False)  # to the other ranks, sent along with the first synchronised pass
 
     def over(self, shard: Shard) -> GradFn:

@@ -80,11 +80,14 @@ class Loop:
         epoch = progress.epoch
         self.epoch_began = time.monotonic()
         overfit = self.config.budget.overfit
-        order = self.data.train.order(0 if overfit else epoch)
-        for i in range(progress.step - epoch * self.steps_per_epoch, self.steps_per_epoch):
-            ids = order[:batch] if overfit else order[i * batch : (i + 1) * batch]
+        drawn = 0 if overfit else epoch  # the epoch whose order and augmentation count
+        order = self.data.train.order(drawn)
+        todo = range(progress.step - epoch * self.steps_per_epoch, self.steps_per_epoch)
+        steps = [order[:batch] if overfit else order[i * batch : (i + 1) * batch] for i in todo]
+        batches = self.data.train.stream([p for ids in steps for _, _, p in self.stepper.pieces(ids)], drawn)
+        for i, ids in zip(todo, steps, strict=True):
             due = self.recorder.due(progress.step + 1)
-            outcome = self.stepper(ids, 0 if overfit else epoch, progress.step, requests.now(), log=due)
+            outcome = self.stepper(ids, drawn, progress.step, batches, requests.now(), due)
             progress.step += 1
             self.unseen.append((progress.step, len(ids), outcome))
             self.recorder.advance(progress.step)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
-from sam_repro.data import TrainData
+from sam_repro.data import Batch, TrainData
 from sam_repro.engine.batchnorm import RunningStatistics
 from sam_repro.engine.gradient import GradFn, Shard
 from sam_repro.engine.precision import LossScale
@@ -47,12 +47,26 @@ class Stepper:
             synchronised=config.method.m is None,
         )  # fmt: skip
 
-    def __call__(self, ids: Tensor, epoch: int, step: int, want: float = 0.0, log: bool = False) -> Outcome:
-        """Train on the samples `ids` of the whole batch. `want` is this rank's request to the others."""
+    def __call__(
+        self,
+        ids: Tensor,
+        epoch: int,
+        step: int,
+        batches: Iterator[Batch] | None = None,
+        want: float = 0.0,
+        log: bool = True,
+    ) -> Outcome:
+        """Train on the samples `ids` of the whole batch. `want` is this rank's request to the others.
+
+        batches: a stream of this rank's pieces of this and later steps, where the loop fetches them ahead.
+        """
         request = self.grad_fn.request = torch.tensor(want, device=self.ranks.device)
         moment = self.schedule.at(step)
         self.method.observe = log
-        shards = self._shards(ids, epoch, step)
+        shards = [
+            Shard(p, self.data.gather(p, epoch) if batches is None else next(batches), i, size, epoch, step)
+            for i, size, p in self.pieces(ids)
+        ]
         before = self.statistics.copy() if self.scale.enabled else []
         loss, descent_loss, correct = torch.zeros(3, device=self.ranks.device).unbind()
         outcome = Outcome(loss, descent_loss, correct, moment.lr)
@@ -73,16 +87,17 @@ class Stepper:
             self._descend(moment.lr, outcome, log)
         return outcome
 
-    def _shards(self, ids: Tensor, epoch: int, step: int) -> list[Shard]:
-        """This rank's shards. Without m the ranks share one; with m every shard is some rank's own."""
+    def pieces(self, ids: Tensor) -> list[tuple[int, int, Tensor]]:
+        """(index, size over all ranks, this rank's samples) of the shards of a batch that this rank works on.
+
+        Without m the ranks share one shard; with m every shard is some rank's own.
+        """
         ranks, m = self.ranks, self.config.method.m
         if m is None:
-            mine = ids.tensor_split(ranks.world)[ranks.rank]
-            return [Shard(mine, self.data.gather(mine, epoch), 0, len(ids), epoch, step)]
+            return [(0, len(ids), ids.tensor_split(ranks.world)[ranks.rank])]
         pieces = [ids[i : i + m] for i in range(0, len(ids), m)]
         each = len(pieces) // ranks.world  # of an epoch's last, short batch a rest may be left over
-        places = range(ranks.rank * each, (ranks.rank + 1) * each)
-        return [Shard(pieces[i], self.data.gather(pieces[i], epoch), i, len(pieces[i]), epoch, step) for i in places]
+        return [(i, len(pieces[i]), pieces[i]) for i in range(ranks.rank * each, (ranks.rank + 1) * each)]
 
     def _estimate(self, shards: Sequence[Shard], batch_size: int, moment: Moment, outcome: Outcome) -> None:
         """The mean of the shards' final gradients, left in `.grad`."""

@@ -11,6 +11,7 @@ import torch
 from every import METHODS, of
 from rig import CPU, buffers, config, net, stepper, train, weights
 
+from sam_repro.engine.gradient import Shard
 from sam_repro.engine.ranks import Ranks
 from sam_repro.methods import Pass
 from sam_repro.schema import RuntimeConfig
@@ -48,7 +49,8 @@ def a_rank(rank: int, port: int, folder: str) -> None:
         torch.save({"weights": weights(n), "buffers": buffers(n)}, Path(folder) / f"{name}{rank}.pt")
 
     s = stepper(config("method=sam", "method.m=8"), net(), ranks)
-    s.grad_fn.over(s._shards(s.data.order(0)[:16], 0, 0)[0])(Pass())
+    i, size, mine = s.pieces(s.data.order(0)[:16])[0]
+    s.grad_fn.over(Shard(mine, s.data.gather(mine, 0), i, size, 0, 0))(Pass())
     local = torch.cat([p.grad.reshape(-1) for p in s.parameters if p.grad is not None])
     assert len({hash(tuple(g)) for g in ranks.gather(local.tolist())}) == 2, "an ascent gradient was synchronised"
     assert ranks.any(rank == 1)
