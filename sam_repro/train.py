@@ -35,7 +35,6 @@ from sam_repro.report import ledger
 from sam_repro.report.entry import entry_of
 from sam_repro.schema import Config, Precision
 
-
 EXPENSIVE = 8  # passes a step, above which a run says its cost before it starts
 
 

@@ -7,9 +7,21 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sam_repro.data import EvalData
-from sam_repro.engine.precision import autocast
+from sam_repro.data.evaluations import EvaluationSet
+from sam_repro.engine.precision import forward
 from sam_repro.engine.ranks import Ranks
 from sam_repro.schema import Config
+
+
+@torch.no_grad()
+def accuracy(model: nn.Module, test: EvaluationSet, config: Config, device: torch.device) -> float:
+    """The share of right answers by the test set's own rule."""
+    right = torch.zeros((), dtype=torch.int64, device=device)
+    count = 0
+    for batch in test.data.batches(config.loop.eval_batch):
+        right += test.correct(forward(model, batch.images, config.runtime), batch.targets).sum()
+        count += len(batch.targets)
+    return float(right) / max(1, count)
 
 
 @torch.no_grad()
@@ -19,15 +31,10 @@ def evaluate(model: nn.Module, data: EvalData, config: Config, ranks: Ranks) -> 
     model.eval()
     totals = torch.zeros(4, dtype=torch.float64, device=ranks.device)
     for batch in data.batches(config.loop.eval_batch, ranks.rank, ranks.world):
-        images = batch.images
-        if config.runtime.channels_last:
-            images = images.contiguous(memory_format=torch.channels_last)
-        with autocast(ranks.device, config.runtime.precision):
-            output = model(images)
-        output = output.to(torch.promote_types(output.dtype, torch.float32))
-        top = output.topk(min(5, output.shape[1]), dim=1).indices == batch.targets[:, None]
+        logits = forward(model, batch.images, config.runtime)
+        top = logits.topk(min(5, logits.shape[1]), dim=1).indices == batch.targets[:, None]
         totals += torch.stack([
-            F.cross_entropy(output, batch.targets, reduction="sum"), top[:, 0].sum(), top.sum(), _count(batch.targets)
+            F.cross_entropy(logits, batch.targets, reduction="sum"), top[:, 0].sum(), top.sum(), _count(batch.targets)
         ]).double()  # fmt: skip
     model.train(was_training)
     ranks.sum_([totals])

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from sam_repro.data import Batch, TrainData
 from sam_repro.engine.batchnorm import RunningStatistics
-from sam_repro.engine.precision import LossScale, autocast
+from sam_repro.engine.precision import LossScale, forward
 from sam_repro.engine.ranks import Ranks
 from sam_repro.methods import Overflow, Pass
 from sam_repro.schema import Config, Masks
@@ -158,14 +158,9 @@ class GradFn:
 
     def losses(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """(logits, the loss of every sample in fp32)."""
-        images = batch.images
-        if self.config.runtime.channels_last:
-            images = images.contiguous(memory_format=torch.channels_last)
-        with autocast(self.ranks.device, self.config.runtime.precision):
-            output = self.model(images)
+        output = forward(self.model, batch.images, self.config.runtime)
         smoothing = self.config.augment.label_smoothing
-        dtype = torch.promote_types(output.dtype, torch.float32)
-        return output, F.cross_entropy(output.to(dtype), batch.targets, label_smoothing=smoothing, reduction="none")
+        return output, F.cross_entropy(output, batch.targets, label_smoothing=smoothing, reduction="none")
 
     def _seed_masks(self, p: Pass, micro: int) -> None:
         """Dropout's draws are a function of (seed, step, shard, micro-batch), so that a resumed run draws the same."""

@@ -1,20 +1,25 @@
-"""Mixed precision: the autocast of a forward pass and, for fp16, the scale of its loss."""
+"""Mixed precision: a forward pass under autocast and, for fp16, the scale of its loss."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from sam_repro.schema import Precision
+from sam_repro.schema import Precision, RuntimeConfig
 
 DTYPES = {Precision.bf16: torch.bfloat16, Precision.fp16: torch.float16}
 
 
-def autocast(device: torch.device, precision: Precision) -> torch.autocast:
-    return torch.autocast(device.type, DTYPES.get(precision), enabled=precision in DTYPES)
+def forward(model: Callable[[Tensor], Tensor], images: Tensor, runtime: RuntimeConfig) -> Tensor:
+    """The model's output, computed in the run's precision and memory format, in single precision at least."""
+    if runtime.channels_last:
+        images = images.contiguous(memory_format=torch.channels_last)
+    with torch.autocast(images.device.type, DTYPES.get(runtime.precision), enabled=runtime.precision in DTYPES):
+        output = model(images)
+    return output.to(torch.promote_types(output.dtype, torch.float32))
 
 
 class LossScale:
