@@ -30,9 +30,14 @@ def within_budget(config: Config) -> Config:
     cap = config.budget.max_batch
     if cap is None or config.loop.batch_size <= cap:
         return config
+    m, larger = config.method.m, config.method.ascent_batch
+    if m is not None:
+        # As many shards as the recipe has, each of fewer samples, where there are enough samples for them.
+        shards = config.loop.batch_size // m
+        m = max(1, cap // shards)
+        cap = m * max(1, min(shards, cap))
     loop = replace(config.loop, batch_size=cap, micro_batch=_least(config.loop.micro_batch, cap))
-    larger = config.method.ascent_batch
-    method = replace(config.method, m=_least(config.method.m, cap), ascent_batch=None if larger is None else 2 * cap)
+    method = replace(config.method, m=m, ascent_batch=None if larger is None else 2 * cap)
     return replace(config, loop=loop, method=method)
 
 

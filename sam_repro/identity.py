@@ -11,6 +11,7 @@ import hashlib
 import json
 from dataclasses import asdict
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +40,16 @@ def run_folder(config: Config) -> Path:
 
 def science(config: Config) -> dict[str, Any]:
     """The part of a configuration that changes its numbers, as nested plain values, defaults dropped."""
-    found = _differing(plain(config), plain(Config()), "")
+    found = _differing(plain(config), _defaults(), "")
     if config.model.weights is not None and Path(config.model.weights).is_file():
         # What is in the file counts, not where it lies.
         found["model"]["weights"] = hashlib.sha256(Path(config.model.weights).read_bytes()).hexdigest()
     return found
+
+
+@cache
+def _defaults() -> Any:
+    return plain(Config())
 
 
 def plain(config: Any) -> Any:

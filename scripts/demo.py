@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from sam_repro.compose import compose
 from sam_repro.identity import run_folder
 from sam_repro.launch import launch
-from sam_repro.report.demo import report
+from sam_repro.report.demo import write
+
+METHODS = ("plain", "sam_demo", "asam_demo")
 
 
 def main(overrides: list[str]) -> int:
     folders = []
-    for method in ("plain", "sam", "asam"):
-        chosen = ["+experiment=demo", f"method={method}_demo" if method != "plain" else "method=plain", *overrides]
+    for method in METHODS:
+        chosen = ["+experiment=demo", f"method={method}", "track=none", *overrides]
         config = compose(chosen)
         code = launch(config, chosen)
         if code:
             return code
         folders.append(run_folder(config))
-    report(folders, "results/demo")
+    table, files = write(folders, Path(config.results_dir) / "demo")
+    print(f"\n{table}\n", *files, sep="\n")
     return 0
 
 

@@ -54,4 +54,4 @@ def test_plain_runs_may_have_their_own_epochs_and_smoke_caps_the_batch() -> None
     for method, expected in (("plain", 400), ("sam", 200), ("asam", 200)):
         assert epochs(compose([f"method={method}", "schedule=asam_cifar"])) == expected
     c = compose(["budget=smoke", "loop.batch_size=4096", "loop.micro_batch=512", "method.m=64"])
-    assert (c.loop.batch_size, c.loop.micro_batch, c.method.m) == (32, 32, 32)
+    assert (c.loop.batch_size, c.loop.micro_batch, c.method.m) == (8, 8, 1)

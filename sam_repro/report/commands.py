@@ -1,0 +1,155 @@
+"""What each command of `python -m sam_repro.report` does. Heavy imports wait until a command needs them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sam_repro import CONFIGS
+from sam_repro.report import spec
+from sam_repro.report.spec import Table
+from sam_repro.report.strict import nearest
+from sam_repro.schema import UserError
+
+if TYPE_CHECKING:
+    from sam_repro.report.entry import Entry
+    from sam_repro.report.plan import Planned
+
+PAPER = "paper"
+
+
+def list_tables() -> int:
+    for table in spec.load_all():
+        print(f"{table.ref:<19} {table.title}")
+    return 0
+
+
+def print_claims(ref: str | None, as_json: bool) -> int:
+    from sam_repro.report import claims, text
+
+    tables = [table for table in _tables(ref) if ref or not table.figure]
+    if as_json:
+        print(json.dumps(claims.claims(tables), indent=1, ensure_ascii=False))
+        return 0
+    for table in tables:
+        print(f"{table.ref}  {table.title}  ({table.source})")
+        for cell in table.cells:
+            print(
+                f"  {cell.row:<24} {cell.column:<16} {text.claimed(cell.claim):<22} {cell.unit} {cell.metric}".rstrip()
+            )
+    return 0
+
+
+def plan(ref: str | None, budget: str, device: str, results: Path, as_json: bool) -> int:
+    from sam_repro.report import plan_view
+
+    tables = _tables(ref)
+    everything = _planned(spec.load_all(), budget)  # the others too: a run may be shared with them
+    entries = _entries(results)
+    found = plan_view.summarise({t.ref: everything[t.ref] for t in tables}, everything, entries, results, device)
+    print(json.dumps(found, indent=1) if as_json else plan_view.text(found, budget), end="\n" if as_json else "")
+    return _broken([p for t in tables for p in everything[t.ref]])
+
+
+def status(ref: str | None, budget: str, results: Path, as_json: bool) -> int:
+    from sam_repro.report import status_view
+
+    tables = _tables(ref)
+    planned = _planned(tables, budget)
+    entries = _entries(results)
+    found = status_view.collect(tables, planned, entries, results)
+    print(
+        json.dumps(found, indent=1) if as_json else status_view.text(found, single=ref is not None),
+        end="\n" if as_json else "",
+    )
+    return _broken([p for t in tables for p in planned[t.ref]])
+
+
+def render(ref: str | None, budget: str | None, form: str | None, results: Path) -> int:
+    from sam_repro.report import write
+
+    tables = _tables(ref if form != "html" else None)  # the page is one, with every table
+    if ref:
+        spec.load(ref)
+    entries = _entries(results)
+    budgets = [budget] if budget else write.budgets(entries)
+    planned = {name: _planned(tables, name) for name in budgets}
+    if ref and form != "html":
+        print(write.one(tables[0], planned, entries, results, form or "md"), end="")
+    paths = write.everything(tables, planned, entries, results, form, page=ref is None)
+    for path in paths:
+        print(path, file=sys.stderr if ref else sys.stdout)
+    return _broken([p for cells in planned.values() for t in tables for p in cells[t.ref]])
+
+
+def runs(words: list[str], results: Path, out: Path) -> int:
+    from sam_repro.report import demo
+
+    if not words:
+        raise UserError("name the runs: ids or folders")
+    folders = [Path(word) if Path(word).is_dir() else results / "runs" / word for word in words]
+    table, paths = demo.write(folders, out)
+    print(table)
+    for path in paths:
+        print(path)
+    return 0
+
+
+def import_ledger(file: str | None, results: Path) -> int:
+    from sam_repro.report import ledger
+
+    added, problems = ledger.merge(results, file or "")
+    _complain(problems)
+    print(f"{added} entries added to {results / ledger.FILE}")
+    return 0
+
+
+def verify(results: Path) -> int:
+    from sam_repro.report import verify as checks
+
+    findings = checks.check(list(_entries(results).values()), results)
+    for finding in findings:
+        print(finding.text)
+    wrong = sum(finding.wrong for finding in findings)
+    print(f"{len(findings) - wrong} remarks, {wrong} contradictions")
+    return 1 if wrong else 0
+
+
+def _tables(ref: str | None) -> list[Table]:
+    return [spec.load(ref)] if ref else spec.load_all()
+
+
+def _planned(tables: list[Table], budget: str) -> dict[str, list[Planned]]:
+    from sam_repro.report.plan import plan as plan_tables
+
+    known = sorted(path.stem for path in (CONFIGS / "budget").glob("*.yaml"))
+    if budget not in known:
+        raise UserError(f"budget={budget}: unknown budget{nearest(budget, known)}")
+    return plan_tables(tables, budget)
+
+
+def _entries(results: Path) -> dict[str, Entry]:
+    from sam_repro.report import ledger
+    from sam_repro.report.entry import usable
+
+    lines, problems = ledger.read(results)
+    kept, faults = usable(lines)
+    _complain(problems + faults)
+    return {entry["run_id"]: entry for entry in kept}
+
+
+def _complain(problems: list[str]) -> None:
+    for problem in problems:
+        print(f"warning: {problem}", file=sys.stderr)
+
+
+def _broken(planned: list[Planned]) -> int:
+    """Everything that could be done has been done; a spec that names what does not exist is still an error."""
+    broken = [cell for cell in planned if cell.broken]
+    if not broken:
+        return 0
+    more = f" (and {len(broken) - 1} more cells)" if len(broken) > 1 else ""
+    print(f"error: cell {broken[0].cell.name}: {broken[0].why}{more}", file=sys.stderr)
+    return 2

@@ -1,0 +1,143 @@
+"""Learning curves as inline SVG: a panel for each row of a table, a line for each column, the mean over the seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+from sam_repro.record import metrics
+from sam_repro.report.tables import Joined
+from sam_repro.schema import UserError
+
+WIDTH, HEIGHT = 320, 190
+LEFT, RIGHT, TOP, BOTTOM = 40, 10, 24, 30  # margins
+DASHES = ("", "7 3", "2 2.5", "9 3 2 3", "4 2", "1 2", "12 4")
+COLOURS = 7  # classes c0 ... c6 of the page
+Curve = list[tuple[float, float]]  # epoch, accuracy
+Line = tuple[int, str, Curve]  # number of its colour and dash, label, points
+
+
+def panels(joined: Joined, results: Path) -> list[str]:
+    """An SVG for each row that has a curve; rows without stored epochs have none."""
+    found = []
+    for row in joined.table.rows:
+        lines = list[Line]()
+        for number, column in enumerate(joined.table.columns):
+            runs = [
+                item.run.id for item in joined.result(row.id, column.id).runs if item.state in ("done", "collapsed")
+            ]
+            curve = mean([c for run in runs if (c := of_run(results / "runs" / run))])
+            if curve and not any(
+                other == curve for _, _, other in lines
+            ):  # columns of one run differ in the metric only
+                lines.append((number, column.label, curve))
+        if lines:
+            found.append(learning(f"{row.label}: test accuracy, %", lines))
+    return found
+
+
+def of_run(folder: Path) -> Curve:
+    try:
+        records = metrics.read(folder)
+    except (UserError, OSError):
+        return []
+    points = [(r["epoch"], r.get("test_accuracy")) for r in records if r["kind"] == "epoch"]
+    return [(float(epoch), float(value)) for epoch, value in points if value is not None and math.isfinite(value)]
+
+
+def mean(curves: Sequence[Curve]) -> Curve:
+    """Over the runs, for the epochs that all of them reached."""
+    if not curves:
+        return []
+    values = [dict(curve) for curve in curves]
+    common = sorted(set.intersection(*(set(value) for value in values)))
+    return [(epoch, math.fsum(v[epoch] for v in values) / len(values)) for epoch in common]
+
+
+def learning(title: str, lines: Sequence[Line]) -> str:
+    """A panel of learning curves."""
+    points = [point for _, _, curve in lines for point in curve]
+    last = max(epoch for epoch, _ in points)
+    first = min(min(epoch for epoch, _ in points), last - 1)
+    # The steep beginning would flatten the end, where the lines differ: it may leave the panel at the bottom.
+    settled = [value for epoch, value in points if epoch >= first + 0.25 * (last - first)]
+    ticks = {epoch: f"{epoch:g}" for epoch in sorted({first, float(round((first + last) / 2)), last})}
+    return draw(title, lines, ticks, "epoch", min(settled))
+
+
+def figure(joined: Joined) -> str | None:
+    """What a published figure shows: measured values over its rows, a line for each column. None: nothing measured."""
+    rows, lines = joined.table.rows, list[Line]()
+    for number, column in enumerate(joined.table.columns):
+        values = [joined.measured(joined.result(row.id, column.id)) for row in rows]
+        curve = [(float(place), value.mean) for place, value in enumerate(values) if value]
+        if curve:
+            lines.append((number, column.label, curve))
+    if not lines:
+        return None
+    shown = range(0, len(rows), max(1, -(-len(rows) // 6)))  # at most six labels fit
+    ticks = {float(place): rows[place].label for place in (*shown, len(rows) - 1) if place in shown or len(rows) < 7}
+    ticks.setdefault(max(1.0, len(rows) - 1.0), "")
+    lowest = min(value for _, _, curve in lines for _, value in curve)
+    return draw(f"{joined.table.title}, {joined.budget} budget", lines, ticks, "", lowest)
+
+
+def draw(title: str, lines: Sequence[Line], x_ticks: Mapping[float, str], x_name: str, lowest: float) -> str:
+    ticks = nice_ticks(lowest, max(value for _, _, curve in lines for _, value in curve))
+    first, last = min(x_ticks), max(x_ticks)
+
+    def x(place: float) -> float:
+        return LEFT + (place - first) / (last - first) * (WIDTH - LEFT - RIGHT)
+
+    def y(value: float) -> float:
+        return HEIGHT - BOTTOM - (value - ticks[0]) / (ticks[-1] - ticks[0]) * (HEIGHT - TOP - BOTTOM)
+
+    name = escape(title)
+    out = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{name}"><title>{name}</title>']
+    out.append(f'<text class="head" x="{LEFT}" y="14">{name if len(name) < 50 else ""}</text>')
+    for tick in ticks:
+        out.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>')
+        out.append(f'<text class="tick end" x="{LEFT - 5}" y="{y(tick) + 3.5:.1f}">{tick:g}</text>')
+    for place, label in x_ticks.items():
+        out.append(f'<text class="tick mid" x="{x(place):.1f}" y="{HEIGHT - 15}">{escape(label)}</text>')
+    out.append(f'<text class="tick mid" x="{(LEFT + WIDTH - RIGHT) / 2:.1f}" y="{HEIGHT - 3}">{x_name}</text>')
+    # An SVG inside an SVG cuts what leaves it.
+    inside = (LEFT - 4, TOP - 4, WIDTH - LEFT - RIGHT + 8, HEIGHT - TOP - BOTTOM + 5)
+    box = 'x="{}" y="{}" width="{}" height="{}" viewBox="{} {} {} {}"'.format(*inside, *inside)
+    return "".join([*out, f"<svg {box}>", *(_line(line, x, y) for line in lines), "</svg></svg>"])
+
+
+def _line(line: Line, x: Callable[[float], float], y: Callable[[float], float]) -> str:
+    number, label, curve = line
+    path = " ".join(f"{x(place):.1f},{y(value):.1f}" for place, value in curve)
+    colour, dash = f"c{number % COLOURS}", _dash(number)
+    out = f'<polyline class="line {colour}"{dash} points="{path}"><title>{escape(label)}</title></polyline>'
+    if len(curve) < 10:  # few points are shown as such
+        out += "".join(f'<circle class="dot {colour}" cx="{x(p):.1f}" cy="{y(v):.1f}" r="2.5"/>' for p, v in curve)
+    return out
+
+
+def _dash(number: int) -> str:
+    dash = DASHES[number % len(DASHES)]
+    return f' stroke-dasharray="{dash}"' if dash else ""
+
+
+def legend(joined: Joined) -> str:
+    """Which line is which column, once for all panels of a table."""
+    items = []
+    for number, column in enumerate(joined.table.columns):
+        line = f'<line class="line c{number % COLOURS}"{_dash(number)} x1="0" x2="30" y1="4" y2="4"/>'
+        items.append(f'<span><svg viewBox="0 0 30 8" class="key">{line}</svg> {escape(column.label)}</span>')
+    return f'<p class="legend">{"".join(items)}</p>'
+
+
+def nice_ticks(low: float, high: float) -> list[float]:
+    """Three to six round numbers that enclose the range."""
+    span = max(high - low, 1e-3)
+    step = 10.0 ** math.floor(math.log10(span / 3))
+    step = next(step * k for k in (1, 2, 5, 10) if span / (step * k) <= 4)
+    start, end = math.floor(low / step), math.ceil(high / step)
+    end = max(end, start + 1)
+    return [round(k * step, 10) for k in range(start, end + 1)]

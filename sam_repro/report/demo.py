@@ -1,0 +1,164 @@
+"""A few runs side by side: a small table and a picture of their learning curves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sam_repro.record import metrics
+from sam_repro.record.atomic import write_atomic
+from sam_repro.report import text
+from sam_repro.report.render_md import grid
+from sam_repro.report.status import read_json
+from sam_repro.schema import UserError
+
+# Blue, orange, green, ...: distinguishable with any colour vision, and each with a dash of its own for print.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#666666")
+DASHES = ((None, None), (6, 2), (2, 1.5), (8, 2, 2, 2), (4, 1), (1, 1), (10, 3))
+NAMES = {
+    "plain": "SGD",
+    "sam": "SAM",
+    "asam": "ASAM",
+    "rsam": "R-SAM",
+    "gsam": "GSAM",
+    "rgsam": "R-GSAM",
+    "fsam": "F-SAM",
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    folder: Path
+    label: str
+    summary: dict[str, Any]
+    epochs: list[dict[str, Any]]
+
+
+def write(folders: Sequence[Path], out: Path) -> tuple[str, list[Path]]:
+    """demo.md, curves.png and curves.svg in `out`. Returns the table and the three paths."""
+    shown = _labelled([_read(folder) for folder in folders])
+    table = _table(shown)
+    paths = [out / "demo.md", out / "curves.png", out / "curves.svg"]
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        write_atomic(paths[0], f"{table}\n![learning curves](curves.svg)\n")
+        _draw(shown, paths[1], paths[2])
+    except OSError as error:
+        raise UserError(f"can't write {out}: {error.strerror}; choose another --out") from error
+    return table, paths
+
+
+def _read(folder: Path) -> tuple[Path, dict[str, Any], dict[str, Any], list[dict[str, Any]]]:
+    summary = read_json(folder / "summary.json")
+    if not summary:
+        raise UserError(f"{folder} holds no finished run: there is no summary.json in it")
+    try:
+        config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8")) or {}
+    except (OSError, yaml.YAMLError):
+        raise UserError(f"{folder} holds no readable config.yaml") from None
+    return folder, config, summary, [r for r in metrics.read(folder) if r["kind"] == "epoch"]
+
+
+def _labelled(read: list[tuple[Path, dict[str, Any], dict[str, Any], list[dict[str, Any]]]]) -> list[Shown]:
+    """Runs are called by their method, and by what else tells them apart: optimizer, seed."""
+    names = [_method(config) for _, config, _, _ in read]
+    for key in ("optimizer", "seed"):
+        twice = {name for name in names if names.count(name) > 1}
+        values = [
+            config.get("base_optimizer", {}).get("name") if key == "optimizer" else f"seed {config.get('seed', 0)}"
+            for _, config, _, _ in read
+        ]
+        if len(set(map(str, values))) > 1:
+            names = [f"{n}, {v}" if n in twice else n for n, v in zip(names, values, strict=True)]
+    return [
+        Shown(folder, name, summary, epochs) for name, (folder, _, summary, epochs) in zip(names, read, strict=True)
+    ]
+
+
+def _method(config: dict[str, Any]) -> str:
+    method = config.get("method", {})
+    name = str(method.get("name", "plain"))
+    if name == "plain" and config.get("base_optimizer", {}).get("name", "sgd") != "sgd":
+        return str(config["base_optimizer"]["name"])
+    label = NAMES.get(name, name)
+    return f"{label} (ρ = {method['rho']:g})" if method.get("rho") else label
+
+
+def _table(shown: Sequence[Shown]) -> str:
+    head = ("method", "last epoch, %", "best epoch, %", "at epoch", "seconds", "passes", "run")
+    rows = []
+    for run in shown:
+        last, best = run.summary.get("last") or {}, run.summary.get("best") or {}
+        note = "" if run.summary.get("status") == "done" else f" ({run.summary.get('status')})"
+        rows.append([
+            run.label + note,
+            _percent(last.get("test_accuracy")),
+            _percent(best.get("test_accuracy")),
+            str(best.get("epoch", text.NONE)),
+            f"{run.summary.get('wall_seconds', 0):.0f}",
+            f"{run.summary.get('passes', 0):,.0f}",
+            run.folder.name,
+        ])  # fmt: skip
+    return grid(head, rows) + "\n"
+
+
+def _percent(value: float | None) -> str:
+    return text.NONE if value is None else f"{value:.2f}"
+
+
+def _draw(shown: Sequence[Shown], png: Path, svg: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    # The same runs give the same bytes: ids from a fixed salt, no date.
+    style: Any = {"svg.hashsalt": "sam_repro", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 10}
+    with pyplot.rc_context(style):
+        figure, axes = pyplot.subplots(1, 2, figsize=(9.5, 3.9), layout="constrained")
+        panels = (
+            (axes[0], "test_accuracy", "test accuracy, % (ring: the best epoch)"),
+            (axes[1], "train_loss", "training loss"),
+        )
+        for axis, key, title in panels:
+            _panel(axis, shown, key, title)
+        axes[0].legend(frameon=False, loc="lower right" if _rising(shown) else "best")
+        for path in (png, svg):
+            figure.savefig(path, dpi=160, metadata={"Date": None} if path.suffix == ".svg" else {"Software": None})
+        pyplot.close(figure)
+
+
+def _panel(axis: Any, shown: Sequence[Shown], key: str, title: str) -> None:
+    for number, run in enumerate(shown):
+        points = [(epoch["epoch"], epoch[key]) for epoch in run.epochs if epoch.get(key) is not None]
+        if not points:
+            continue
+        xs, ys = zip(*points, strict=True)
+        (line,) = axis.plot(
+            xs, ys, color=COLOURS[number % len(COLOURS)], linewidth=1.8, label=run.label, marker="o", markersize=3
+        )
+        dash = DASHES[number % len(DASHES)]
+        if dash[0] is not None:
+            line.set_dashes(dash)
+        finite = [point for point in points if math.isfinite(point[1])]
+        if key == "test_accuracy" and finite:
+            best = max(finite, key=lambda point: point[1])
+            axis.plot(
+                *best, marker="o", markersize=7, color=line.get_color(), markerfacecolor="white", markeredgewidth=1.8
+            )
+    axis.set_title(title, loc="left", fontsize=10.5)
+    axis.set_xlabel("epoch")
+    axis.xaxis.get_major_locator().set_params(integer=True)
+    axis.grid(axis="y", color="#dddddd", linewidth=0.7)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def _rising(shown: Sequence[Shown]) -> bool:
+    """Whether every curve ends near its best, so that the lower right corner is free."""
+    pairs = [(run.summary.get("last"), run.summary.get("best")) for run in shown]
+    return all(last and best and last["test_accuracy"] > 0.85 * best["test_accuracy"] for last, best in pairs)

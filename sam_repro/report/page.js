@@ -1,0 +1,29 @@
+// Sorting: a click on a column's head, or on a phone the choice above the table. Without JavaScript the page only loses this.
+function sortTable(table, column, descending) {
+  const value = row => {
+    const cell = row.cells[column], number = cell.dataset.value;
+    return number === undefined ? cell.textContent.trim() : number === "" ? null : Number(number);
+  };
+  const body = table.tBodies[0];
+  const rows = [...body.rows].map((row, index) => ({ row, index, key: value(row) }));
+  rows.sort((a, b) => {
+    if (a.key === null || b.key === null) return (a.key === null) - (b.key === null) || a.index - b.index; // empty ones last
+    const order = typeof a.key === "number" ? a.key - b.key : a.key.localeCompare(b.key, "en", { numeric: true });
+    return (descending ? -order : order) || a.index - b.index;
+  });
+  body.append(...rows.map(item => item.row));
+  [...table.tHead.rows[0].cells].forEach((head, index) => {
+    if (index === column) head.setAttribute("aria-sort", descending ? "descending" : "ascending");
+    else head.removeAttribute("aria-sort");
+  });
+}
+for (const table of document.querySelectorAll("table.sortable")) {
+  [...table.tHead.rows[0].cells].forEach((head, column) => {
+    head.querySelector("button")?.addEventListener("click", () => sortTable(table, column, head.getAttribute("aria-sort") === "ascending"));
+  });
+  table.closest(".wide").previousElementSibling?.querySelector("select")?.addEventListener("change", event => {
+    if (event.target.value) sortTable(table, Math.abs(event.target.value) - 1, event.target.value < 0);
+  });
+}
+// A printed page has no click: everything that is folded opens.
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(item => item.open = true));

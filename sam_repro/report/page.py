@@ -1,0 +1,210 @@
+"""results/index.html: every table claimed beside measured, in one file that needs no network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+import yaml
+
+from sam_repro import CONFIGS
+from sam_repro.report import curves, text
+from sam_repro.report.entry import Entry
+from sam_repro.report.page_parts import line, listing, sortable
+from sam_repro.report.render_md import notes
+from sam_repro.report.spec import Line
+from sam_repro.report.tables import Joined, Result, hardware, total_passes, versions
+from sam_repro.schema import UserError
+
+PAPERS = {"asam": "ASAM", "rsam": "R-SAM", "fsam": "F-SAM"}
+DISCREPANCIES = CONFIGS.parent / "docs" / "discrepancies.yaml"
+FIELDS = ("paper", "topic", "says", "code", "ours", "matters", "source")  # of a row of docs/discrepancies.yaml
+_HERE = Path(__file__).parent
+
+
+def render(tables: Sequence[Joined], entries: Mapping[str, Entry], results: Path) -> str:
+    style, script = ((_HERE / f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
+    sections = [_table(joined, results) for joined in tables]
+    discrepancies = _discrepancies()
+    return "\n".join([
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8"><title>sam_repro: claimed and measured</title>',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<style>\n{style}</style></head><body>",
+        _head(tables, entries, bool(discrepancies)),
+        *sections,
+        discrepancies,
+        _cost(entries),
+        f"<script>\n{script}</script></body></html>",
+        "",
+    ])  # fmt: skip
+
+
+def _head(tables: Sequence[Joined], entries: Mapping[str, Entry], discrepancies: bool) -> str:
+    paper = [result for joined in tables if joined.budget == "paper" for result in joined.results]
+    claimed = [result for result in paper if result.cell.claim.mean is not None]
+    reproduced = sum(result.verdict.kind == "reproduced" for result in claimed)
+    seconds = sum(entry["seconds"] for entry in entries.values())
+    facts = (
+        (f"{len(claimed)}", "claims of three papers"),
+        (f"{sum(r.succeeded > 0 for r in claimed)}", "of them measured at the paper's budget"),
+        (f"{reproduced}", "of them reproduced"),
+        (f"{len(entries)}", "runs in the ledger"),
+        (text.duration(seconds), "of training"),
+    )
+    links = []
+    for name, label in PAPERS.items():
+        mine = [joined for joined in tables if joined.table.paper == name]
+        items = "".join(f'<li><a href="#{_id(j)}">{escape(_short(j))}</a></li>' for j in mine)
+        links.append(f"<ul><li><b>{label}</b></li>{items}</ul>" if mine else "")
+    more = '<li><a href="#discrepancies">paper against code</a></li>' if discrepancies else ""
+    return (
+        "<header><h1>Sharpness-aware minimization: claimed and measured</h1>"
+        "<p>The papers' tables. In each cell the measured mean ± sample standard deviation stands above the claimed "
+        "one; a verdict is given only where the runs had the paper's budget. Everything measured comes from the ledger "
+        "of runs.</p>"
+        f'<ul class="facts">{"".join(f"<li><b>{value}</b>{label}</li>" for value, label in facts)}</ul>'
+        f'<nav aria-label="tables">{"".join(links)}'
+        f'<ul><li><b>More</b></li>{more}<li><a href="#cost">cost and hardware</a></li></ul></nav></header>'
+    )
+
+
+def _table(joined: Joined, results: Path) -> str:
+    table = joined.table
+    name = f"{PAPERS.get(table.paper, table.paper)}, {_short(joined)}"
+    warning = ""
+    if joined.budget != "paper":
+        warning = (
+            f'<p class="warn">Runs at the <b>{escape(joined.budget)}</b> budget, not the paper\'s: '
+            "they show that and how things run, and reproduce nothing.</p>"
+        )
+    parts = [
+        f'<section id="{_id(joined)}"><h2>{escape(name)}</h2>',
+        f'<p>{escape(table.title)}. <span class="soft">{escape(table.source)}</span></p>{warning}',
+        _grid(joined)
+        if _tells(joined)
+        else f"<details><summary>Nothing run yet: the cells</summary>{_grid(joined)}</details>",
+        listing(notes(joined)),
+    ]
+    if any(result.finished for result in joined.results):
+        parts.append(_details(joined, results))
+        whole = curves.figure(joined) if table.figure else None
+        drawn = curves.panels(joined, results)
+        if whole or drawn:
+            parts.append(curves.legend(joined))
+        if whole:
+            parts.append(f'<div class="figure">{whole}</div>')
+        if drawn:
+            parts.append(f'<h3>Learning curves</h3><div class="curves">{"".join(drawn)}</div>')
+    return "".join(parts) + "</section>"
+
+
+def _tells(joined: Joined) -> bool:
+    return any(result.finished or result.cell.claim.mean is not None for result in joined.results)
+
+
+def _grid(joined: Joined) -> str:
+    head = ["", *(column.label for column in joined.table.columns)]
+    rows = []
+    for row in joined.table.rows:
+        cells = [_cell(joined, joined.result(row.id, column.id), column) for column in joined.table.columns]
+        rows.append(f'<tr><th scope="row">{escape(row.label)}</th>{"".join(cells)}</tr>')
+    return sortable(head, rows)
+
+
+def _cell(joined: Joined, result: Result, column: Line) -> str:
+    ours = joined.measured(result)
+    key = ours.mean if ours else result.cell.claim.mean
+    count = f' <span class="soft">({result.succeeded}/{result.finished})</span>' if result.collapsed else ""
+    measured = text.measured(ours, text.decimals(result)) if ours or result.finished else "not run"
+    claimed = (
+        f"claimed {escape(text.claimed(result.cell.claim))}"
+        if result.cell.claim.mean is not None
+        else "claim not at hand"
+    )
+    chip = f'<span class="chip {result.verdict.kind}">{escape(result.verdict.text)}</span>' if result.finished else ""
+    return (
+        f'<td data-label="{escape(column.label)}" data-value="{"" if key is None else f"{key:.6g}"}">'
+        f'<span class="ours{"" if ours else " none"}">{measured}{count}</span>'
+        f'<span class="theirs">{claimed}</span>{chip}</td>'
+    )
+
+
+def _details(joined: Joined, results: Path) -> str:
+    labels = {line.id: line.label for line in (*joined.table.rows, *joined.table.columns)}
+    head = ("cell", "best epoch", "last epoch", "95 % interval", "to the baseline, paired", "runs", "time", "folders")
+    rows = []
+    for result in (r for r in joined.results if r.finished):
+        places = text.decimals(result)
+        ended = [item.run for item in result.runs if item.state in ("done", "collapsed", "failed")]
+        values = (
+            escape(text.measured(result.best, places)),
+            escape(text.measured(result.last, places)),
+            escape(text.interval(joined.measured(result), places)),
+            escape(text.difference(result.difference, places)),
+            escape(text.runs(result)),
+            escape(text.duration(result.seconds)),
+            " ".join(_run(run.id, run.seed, results) for run in ended),
+        )
+        means = [value.mean if value else None for value in (result.best, result.last, result.difference)]
+        keys = (*means[:2], None, means[2], None, result.seconds, None)
+        rows.append(line(f"{labels[result.cell.row]}, {labels[result.cell.column]}", head, values, keys))
+    inside = sortable(head, rows, small=True) + listing((*joined.hardware, *joined.versions))
+    return f"<details><summary>Runs, intervals and differences</summary>{inside}</details>"
+
+
+def _run(run_id: str, seed: int, results: Path) -> str:
+    name = f"<code>{run_id}</code>"
+    linked = f'<a href="runs/{run_id}/">{name}</a>' if (results / "runs" / run_id).is_dir() else name
+    return f'<span title="seed {seed}">{linked}</span>'
+
+
+def _discrepancies() -> str:
+    try:
+        rows = yaml.safe_load(DISCREPANCIES.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return ""
+    except yaml.YAMLError as error:
+        raise UserError(f"docs/discrepancies.yaml: {' '.join(str(error).split())}") from None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise UserError("docs/discrepancies.yaml: must be a list of rows")
+    head = ("paper", "topic", "the paper says", "the code does", "we do", "where it matters", "source")
+    lines = []
+    for row in rows:
+        paper, *cells = (str(row.get(field) or text.NONE) for field in FIELDS)
+        lines.append(line(PAPERS.get(paper, paper), head, [escape(cell) for cell in cells]))
+    return (
+        '<section id="discrepancies" class="long"><h2>Paper against code</h2>'
+        "<p>Where a paper contradicts itself, another version of it or its released code, and what is done here.</p>"
+        f"{sortable(head, lines, small=True)}</section>"
+    )
+
+
+def _cost(entries: Mapping[str, Entry]) -> str:
+    """What the ledger's runs took, by budget and hardware."""
+    groups: dict[tuple[str, str, str], list[Entry]] = {}
+    for entry in entries.values():
+        groups.setdefault((entry["budget"], hardware(entry), versions(entry)), []).append(entry)
+    head = ("budget", "hardware", "versions", "runs", "passes", "time")
+    rows = []
+    for (budget, machine, version), mine in sorted(groups.items()):
+        passes, seconds = total_passes(mine), sum(entry["seconds"] for entry in mine)
+        values = (escape(machine), escape(version), str(len(mine)), text.large(passes), text.duration(seconds))
+        rows.append(line(budget, head, values, (None, None, len(mine), passes, seconds)))
+    body = (
+        sortable(head, rows, small=True) if rows else "<p>The ledger is empty: nothing has been trained here yet.</p>"
+    )
+    return f'<section id="cost"><h2>Cost and hardware</h2>{body}</section>'
+
+
+def _short(joined: Joined) -> str:
+    number = joined.table.number
+    name = f"table {number}" if number.isdigit() else number
+    if number.startswith("fig"):
+        name = "figure " + number.removeprefix("fig").replace("_", ", ")
+    return name if joined.budget == "paper" else f"{name}, {joined.budget} budget"
+
+
+def _id(joined: Joined) -> str:
+    return f"{joined.table.paper}-{joined.table.number}-{joined.budget}"

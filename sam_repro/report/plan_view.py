@@ -1,0 +1,92 @@
+"""What a table still costs, told before anything is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sam_repro.report import text as words
+from sam_repro.report.cost import cost, device_facts
+from sam_repro.report.entry import Entry
+from sam_repro.report.plan import Planned
+from sam_repro.report.status import state_of
+
+
+def summarise(
+    chosen: Mapping[str, list[Planned]],
+    everything: Mapping[str, list[Planned]],
+    entries: Mapping[str, Entry],
+    results: Path,
+    device: str,
+) -> dict[str, Any]:
+    """The cells of some tables with their costs, and the totals over the distinct runs that are still to be done."""
+    memory = device_facts(device)[2]
+    tables_of = dict[str, set[str]]()
+    for ref, cells in everything.items():
+        for cell in cells:
+            for run in cell.runs:
+                tables_of.setdefault(run.id, set()).add(ref)
+    total = {"runs": 0, "steps": 0, "passes": 0.0, "flops": 0.0, "hours": 0.0, "unknown_cost": 0}
+    counted, out = set[str](), []
+    for ref, cells in chosen.items():
+        for planned in cells:
+            states = [state_of(run, entries.get(run.id), results) for run in planned.runs]
+            todo = [item.run for item in states if item.state not in ("done", "collapsed")]
+            spent = cost(planned.config) if planned.config else None
+            hours = spent.hours(device) if spent else None
+            fresh = [run for run in todo if run.id not in counted]
+            counted |= {run.id for run in fresh}
+            if spent:
+                total["runs"] += len(fresh)
+                total["steps"] += len(fresh) * spent.steps
+                total["passes"] += len(fresh) * spent.passes
+                total["flops"] += len(fresh) * (spent.flops or 0.0)
+                total["hours"] += len(fresh) * (hours or 0.0)
+                total["unknown_cost"] += len(fresh) * (hours is None)
+            out.append({
+                "table": ref,
+                "row": planned.cell.row,
+                "column": planned.cell.column,
+                "runs": len(planned.runs),
+                "to_do": len(todo),
+                "shared_with": sorted({t for run in planned.runs for t in tables_of[run.id]} - {ref}),
+                "run_ids": [run.id for run in planned.runs],
+                "overrides": list(planned.cell.overrides),
+                "passes_a_run": spent and spent.passes,
+                "flops_a_run": spent and spent.flops,
+                "hours_a_run": hours,
+                "memory_gb": spent and spent.memory_gb,
+                "fits": None if not spent or spent.memory_gb is None else spent.memory_gb <= memory,
+                "why_not": planned.why,
+            })  # fmt: skip
+    return {"device": device, "cells": out, "to_do": total}
+
+
+def text(found: Mapping[str, Any], budget: str) -> str:
+    head = ("table", "row", "column", "to do", "passes", "FLOPs", "hours", "GB", "shared with")
+    rows = [head]
+    for cell in found["cells"]:
+        if cell["why_not"]:
+            rows.append((cell["table"], cell["row"], cell["column"], "–", "", "", "", "", cell["why_not"]))
+            continue
+        memory = words.NONE if cell["memory_gb"] is None else f"{cell['memory_gb']:.1f}{'' if cell['fits'] else ' !'}"
+        rows.append((
+            cell["table"], cell["row"], cell["column"], f"{cell['to_do']} of {cell['runs']}",
+            words.large(cell["passes_a_run"]), words.large(cell["flops_a_run"]), _hours(cell["hours_a_run"]), memory,
+            " ".join(cell["shared_with"]),
+        ))  # fmt: skip
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head) - 1)]
+    lines = ["  ".join([*(c.ljust(w) for c, w in zip(row, widths, strict=False)), row[-1]]).rstrip() for row in rows]
+    total = found["to_do"]
+    unknown = f"; {total['unknown_cost']} runs of unknown cost" if total["unknown_cost"] else ""
+    summary = (
+        f"{total['runs']} runs to do at the {budget} budget: {words.large(total['passes'])} passes, "
+        f"{words.large(total['flops'])}FLOP, {_hours(total['hours'])} hours on one {found['device']}, "
+        f"estimated{unknown}"
+    )
+    return "\n".join([*lines, "", "Costs are of one run; ! is more memory than the device has.", summary]) + "\n"
+
+
+def _hours(value: float | None) -> str:
+    return words.NONE if value is None else f"{value:.2f}" if value < 10 else f"{value:,.0f}"

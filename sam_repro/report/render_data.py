@@ -1,0 +1,94 @@
+"""A table for other programs: JSON with everything, CSV with a line a cell."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+from sam_repro.report.statistics import Sample
+from sam_repro.report.tables import Joined, Result
+
+COLUMNS = (
+    *("table", "budget", "row", "column", "metric", "unit", "statistic"),
+    *("claimed_mean", "claimed_std", "claimed_n", "claimed_succeeded", "claim_kind"),
+    *("best_mean", "best_std", "best_low", "best_high", "last_mean", "last_std", "last_low", "last_high"),
+    *("planned", "finished", "succeeded", "difference", "difference_low", "difference_high", "difference_n"),
+    *("verdict", "delta", "passes", "seconds", "run_ids"),
+)
+
+
+def render_json(joined: Joined) -> str:
+    table = joined.table
+    content = {
+        "table": table.ref,
+        "title": table.title,
+        "source": table.source,
+        "budget": joined.budget,
+        "statistic": table.statistic,
+        "rows": [{"id": line.id, "label": line.label} for line in table.rows],
+        "columns": [{"id": line.id, "label": line.label} for line in table.columns],
+        "footnotes": list(table.footnotes),
+        "hardware": list(joined.hardware),
+        "versions": list(joined.versions),
+        "cells": [{**record(joined, result), "why": result.why} for result in joined.results],
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def render_csv(joined: Joined) -> str:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for result in joined.results:
+        line = record(joined, result)
+        writer.writerow({**line, "run_ids": " ".join(line["run_ids"])})
+    return out.getvalue()
+
+
+def record(joined: Joined, result: Result) -> dict[str, Any]:
+    cell, claim = result.cell, result.cell.claim
+    values = {
+        "table": cell.table,
+        "budget": joined.budget,
+        "row": cell.row,
+        "column": cell.column,
+        "metric": cell.metric,
+        "unit": cell.unit,
+        "statistic": joined.table.statistic,
+        "claimed_mean": claim.mean,
+        "claimed_std": claim.std,
+        "claimed_n": claim.n,
+        "claimed_succeeded": claim.succeeded,
+        "claim_kind": claim.kind,
+        **_sample("best_", result.best),
+        **_sample("last_", result.last),
+        "planned": result.planned,
+        "finished": result.finished,
+        "succeeded": result.succeeded,
+        "difference": _part(result.difference, "mean"),
+        "difference_low": _part(result.difference, "low"),
+        "difference_high": _part(result.difference, "high"),
+        "difference_n": result.difference.n if result.difference else 0,
+        "verdict": result.verdict.kind,
+        "delta": _round(result.verdict.delta),
+        "passes": _round(result.passes),
+        "seconds": _round(result.seconds),
+        "run_ids": [item.run.id for item in result.runs],
+    }
+    assert tuple(values) == COLUMNS
+    return values
+
+
+def _sample(prefix: str, value: Sample | None) -> dict[str, float | None]:
+    return {f"{prefix}{name}": _part(value, name) for name in ("mean", "std", "low", "high")}
+
+
+def _part(value: Sample | None, name: str) -> float | None:
+    return None if value is None else _round(getattr(value, name))
+
+
+def _round(value: float | None) -> float | None:
+    """Beyond six places there is only the order of summation."""
+    return None if value is None else round(value, 6)

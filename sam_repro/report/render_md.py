@@ -1,0 +1,81 @@
+"""A table as Markdown: first as the paper lays it out, claimed → measured, then a line for each cell that has runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sam_repro.report import text
+from sam_repro.report.tables import Joined, Result
+
+DETAIL = ("row", "column", "claimed", "best epoch", "last epoch", "runs", "95 % interval", "to the baseline", "verdict")
+
+
+def render(joined: Joined) -> str:
+    table = joined.table
+    parts = [f"## {heading(joined)}", f"{table.title}. Source: {table.source}.", _grid(joined)]
+    seen = [result for result in joined.results if result.finished]
+    if seen:
+        parts.append(
+            f"Measured is the {table.statistic} epoch, mean ± sample standard deviation over the runs that succeeded."
+        )
+        parts.append(grid(DETAIL, [_detail(joined, result) for result in seen]))
+        parts += [f"- Hardware: {name}" for name in joined.hardware] + [
+            f"- Versions: {name}" for name in joined.versions
+        ]
+    parts += [f"- {note}" for note in notes(joined)]
+    return _spaced(parts)
+
+
+def heading(joined: Joined) -> str:
+    return f"{joined.table.ref}" + (
+        f" at the {joined.budget} budget, not the paper's" if joined.budget != "paper" else ""
+    )
+
+
+def notes(joined: Joined) -> list[str]:
+    lines = [*joined.table.rows, *joined.table.columns]
+    why = sorted({result.why.rstrip(".") for result in joined.results if result.why})
+    own = [f"{line.label}: {line.footnote}" for line in lines if line.footnote]
+    return [*own, *joined.table.footnotes, *(f"Not run: {reason}." for reason in why)]
+
+
+def _grid(joined: Joined) -> str:
+    rows = []
+    for row in joined.table.rows:
+        cells = [joined.result(row.id, column.id) for column in joined.table.columns]
+        rows.append([row.label, *(_both(joined, result) for result in cells)])
+    return grid(("", *(column.label for column in joined.table.columns)), rows)
+
+
+def _both(joined: Joined, result: Result) -> str:
+    ours = text.measured(joined.measured(result), text.decimals(result))
+    return f"{text.claimed(result.cell.claim)} → {ours}"
+
+
+def _detail(joined: Joined, result: Result) -> list[str]:
+    places = text.decimals(result)
+    labels = {line.id: line.label for line in (*joined.table.rows, *joined.table.columns)}
+    return [
+        labels[result.cell.row],
+        labels[result.cell.column],
+        text.claimed(result.cell.claim),
+        text.measured(result.best, places),
+        text.measured(result.last, places),
+        text.runs(result),
+        text.interval(joined.measured(result), places),
+        text.difference(result.difference, places),
+        result.verdict.text,
+    ]
+
+
+def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def _spaced(parts: Sequence[str]) -> str:
+    """An empty line between paragraphs, none inside a list."""
+    out = ""
+    for before, part in zip(["", *parts], parts, strict=False):
+        out += ("\n" if part.startswith("- ") and before.startswith("- ") else "\n\n" if out else "") + part
+    return out + "\n"

@@ -1,0 +1,39 @@
+"""A table as LaTeX (booktabs): a row of claims and a row of measurements for each row of the paper's."""
+
+from __future__ import annotations
+
+from sam_repro.report import text
+from sam_repro.report.render_md import heading, notes
+from sam_repro.report.tables import Joined
+
+_ESCAPES = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "<": r"$<$", ">": r"$>$", "–": "--",
+    "τ": r"$\tau$", "Ψ": r"$\Psi$", "∞": r"$\infty$", "λ": r"$\lambda$", "ρ": r"$\rho$", "→": r"$\to$",
+}  # fmt: skip
+
+
+def render(joined: Joined) -> str:
+    table = joined.table
+    lines = [
+        r"\begin{table}",
+        r"  \centering",
+        rf"  \caption{{{escape(table.title)} ({escape(heading(joined))}; {escape(table.source)}).}}",
+        rf"  \begin{{tabular}}{{ll{'r' * len(table.columns)}}}",
+        r"    \toprule",
+        "    & & " + " & ".join(escape(column.label) for column in table.columns) + r" \\",
+        r"    \midrule",
+    ]
+    for row in table.rows:
+        cells = [joined.result(row.id, column.id) for column in table.columns]
+        claims = [escape(text.claimed(result.cell.claim)) for result in cells]
+        ours = [escape(text.measured(joined.measured(result), text.decimals(result))) for result in cells]
+        lines.append(f"    {escape(row.label)} & claimed & " + " & ".join(claims) + r" \\")
+        lines.append("     & measured & " + " & ".join(ours) + r" \\")
+    lines += [r"    \bottomrule", r"  \end{tabular}"]
+    lines += [rf"  \par\footnotesize {escape(note)}" for note in notes(joined)]
+    return "\n".join([*lines, r"\end{table}"]) + "\n"
+
+
+def escape(words: str) -> str:
+    return "".join(_ESCAPES.get(letter, letter) for letter in words)

@@ -1,0 +1,66 @@
+"""How numbers look in every format: as the papers print them, or a dash."""
+
+from __future__ import annotations
+
+from sam_repro.report.spec import Claim
+from sam_repro.report.statistics import Sample
+from sam_repro.report.tables import Result
+
+NONE = "–"
+
+
+def claimed(claim: Claim) -> str:
+    if claim.mean is None:
+        return NONE
+    return claim.text + (f" ({claim.succeeded}/{claim.n})" if claim.succeeded is not None else "")
+
+
+def measured(value: Sample | None, decimals: int) -> str:
+    """mean ± std; a single run has no std."""
+    if value is None:
+        return NONE
+    spread = "" if value.std is None else f" ± {value.std:.{decimals}f}"
+    return f"{value.mean:.{decimals}f}{spread}"
+
+
+def interval(value: Sample | None, decimals: int) -> str:
+    if value is None or value.low is None or value.high is None:
+        return NONE
+    return f"[{value.low:.{decimals}f}, {value.high:.{decimals}f}]"
+
+
+def difference(value: Sample | None, decimals: int) -> str:
+    """The paired difference with its interval."""
+    if value is None:
+        return NONE
+    inside = "" if value.low is None else f" [{value.low:+.{decimals}f}, {value.high:+.{decimals}f}]"
+    return f"{value.mean:+.{decimals}f}{inside}"
+
+
+def decimals(result: Result) -> int:
+    """One place more than a coarse claim shows, so that a difference within its rounding stays visible."""
+    return max(2, result.cell.claim.decimals)
+
+
+def runs(result: Result) -> str:
+    """ "3 of 5", and how many of the finished ones collapsed."""
+    text = f"{result.finished} of {result.planned}"
+    return f"{text}, {result.collapsed} collapsed" if result.collapsed else text
+
+
+def duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def large(value: float | None) -> str:
+    """1.23e+15 as 1.2 P; for FLOPs and passes."""
+    if value is None:
+        return NONE
+    for limit, letter in ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= limit:
+            return f"{value / limit:.1f} {letter}"
+    return f"{value:.0f}"

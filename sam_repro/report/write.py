@@ -1,0 +1,75 @@
+"""Write the tables in every format. The same ledger gives the same bytes: no clock, no order of a directory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sam_repro.record.atomic import write_atomic
+from sam_repro.report import render_data, render_md, render_tex
+from sam_repro.report.entry import Entry
+from sam_repro.report.plan import PAPER, Planned
+from sam_repro.report.spec import Table
+from sam_repro.report.tables import Joined, join
+from sam_repro.schema import UserError
+
+RENDERERS = {
+    "md": render_md.render,
+    "tex": render_tex.render,
+    "json": render_data.render_json,
+    "csv": render_data.render_csv,
+}
+Plans = Mapping[str, Mapping[str, list[Planned]]]  # budget -> table -> cells
+
+
+def budgets(entries: Mapping[str, Entry]) -> list[str]:
+    """The paper's, then those of which the ledger has runs."""
+    return [PAPER, *sorted({entry["budget"] for entry in entries.values()} & {"mini", "smoke"})]
+
+
+def joined(tables: Sequence[Table], planned: Plans, entries: Mapping[str, Entry], results: Path) -> list[Joined]:
+    """Every table at every budget; of the budgets below the paper's only where there is a run."""
+    found = [
+        join(table, cells[table.ref], entries, budget, results) for table in tables for budget, cells in planned.items()
+    ]
+    return [item for item in found if item.budget == PAPER or item.any_run or len(planned) == 1]
+
+
+def one(table: Table, planned: Plans, entries: Mapping[str, Entry], results: Path, form: str) -> str:
+    return "\n".join(RENDERERS[form](item) for item in joined([table], planned, entries, results))
+
+
+def everything(
+    tables: Sequence[Table],
+    planned: Plans,
+    entries: Mapping[str, Entry],
+    results: Path,
+    form: str | None,
+    *,
+    page: bool,
+) -> list[Path]:
+    """results/tables (or figures)/<paper>/<table>[.<budget>].<format>, and the page. Returns what was written."""
+    found = joined(tables, planned, entries, results)
+    paths = []
+    for item in found:
+        for name, renderer in RENDERERS.items():
+            if form in (None, name):
+                budget = "" if item.budget == PAPER else f".{item.budget}"
+                folder = "figures" if item.table.figure else "tables"
+                paths.append(results / folder / f"{item.table.ref}{budget}.{name}")
+                _write(paths[-1], renderer(item))
+    if form == "html" or (form is None and page):
+        from sam_repro.report import page as html
+
+        paths.append(results / "index.html")
+        _write(paths[-1], html.render(found, entries, results))
+    return paths
+
+
+def _write(path: Path, content: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, content)
+    except OSError as error:
+        raise UserError(f"can't write {path}: {os.strerror(error.errno or 0)}; choose another --results-dir") from error

@@ -1,0 +1,311 @@
+"""`python -m sam_repro.report` as a user meets it."""
+
+import io
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from report.samples import cell, finish, write_run
+
+from sam_repro import CONFIGS
+from sam_repro.compose import compose
+from sam_repro.identity import run_id
+from sam_repro.report import ledger, spec
+from sam_repro.report.__main__ import main
+from sam_repro.report.compose_many import compose_all
+from sam_repro.report.plan import plan
+from sam_repro.report.status import CLAIM, state_of
+from sam_repro.schema import UserError
+
+COMMANDS = (["list"], ["claims"], ["claims", "--json"], ["plan"], ["status"], ["render"], ["verify"])
+
+
+@dataclass(frozen=True)
+class Done:
+    stdout: str
+    stderr: str
+
+
+def report(*words: str, results: Path, code: int = 0) -> Done:
+    """The command as `python -m` runs it, in this process, which is quicker."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        returned = main([*words, "--results-dir", str(results)])
+    assert returned == code, err.getvalue()
+    return Done(out.getvalue(), err.getvalue())
+
+
+def test_no_command_imports_torch(tmp_path: Path) -> None:
+    script = (
+        "import json, sys; from sam_repro.report.__main__ import main\n"
+        "for words in json.loads(sys.argv[1]): assert main(words) == 0, words; assert 'torch' not in sys.modules, words"
+    )
+    commands = [[*words, "--results-dir", str(tmp_path)] for words in COMMANDS]
+    subprocess.run([sys.executable, "-c", script, json.dumps(commands)], check=True, capture_output=True)
+
+
+def cpu_seconds(*command: str) -> float:
+    """Of a fresh process: what it takes on an idle machine, however busy this one is."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, *command], capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def test_list_is_quick(tmp_path: Path) -> None:
+    assert min(cpu_seconds("-m", "sam_repro.report", "list") for _ in range(3)) < 0.3
+    assert [line.split()[0] for line in report("list", results=tmp_path).stdout.splitlines()] == spec.names()
+
+
+def test_planning_all_tables_takes_at_most_three_seconds() -> None:
+    script = "from sam_repro.report import spec; from sam_repro.report.plan import plan; plan(spec.load_all())"
+    assert min(cpu_seconds("-c", script) for _ in range(2)) <= 3.0
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["plan", "asam/22"], "did you mean 'asam/2'"),
+        (["render", "rsam/4a"], "did you mean 'rsam/4'"),
+        (["status", "budget=minni"], "did you mean 'mini'"),
+        (["plan", "asam/6", "device=a1000"], "did you mean 'a100'"),
+        (["status", "seed=3"], "seed= is no setting of status"),
+        (["plan", "asam/2", "asam/3"], "name one table"),
+        (["import"], "name a ledger file"),
+        (["import", "/nowhere/ledger.jsonl"], "is not there"),
+        (["runs"], "name the runs"),
+        (["runs", "0123456789ab"], "no finished run"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_a_mistake_is_one_line_and_exit_2(words: list[str], says: str, tmp_path: Path) -> None:
+    done = report(*words, results=tmp_path, code=2)
+    assert len(done.stderr.splitlines()) == 1
+    assert says in done.stderr
+    assert list(tmp_path.iterdir()) == [], "nothing is written"
+
+
+def test_a_ledger_from_a_newer_version_is_refused(tmp_path: Path) -> None:
+    line = json.dumps({"version": 999, "run_id": "x", "finished": "2030-01-01"})
+    (tmp_path / ledger.FILE).write_text(line + "\n")
+    for command in (["render", "asam/6"], ["status", "asam/6"], ["verify"]):
+        done = report(*command, results=tmp_path, code=2)
+        assert "999" in done.stderr
+    assert (tmp_path / ledger.FILE).read_text() == line + "\n"
+
+
+def test_an_unwritable_results_folder(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.touch()  # a file where a folder should be: even root can't write below it
+    done = report("render", "asam/6", results=blocked / "results", code=2)
+    assert len(done.stderr.splitlines()) == 1
+    assert "can't" in done.stderr
+
+
+def test_a_damaged_ledger_line_is_told_and_skipped(tmp_path: Path) -> None:
+    finish(tmp_path, cell(plan([spec.load("asam/6")])["asam/6"], "0", "sgd"), {0: 94.4, 1: 94.5, 2: 94.6})
+    with open(tmp_path / ledger.FILE, "a") as file:
+        file.write('{"version": 1, "run_id": "torn')
+    done = report("render", "asam/6", "--format", "csv", results=tmp_path)
+    assert "damaged" in done.stderr
+    assert "reproduced" in done.stdout
+
+
+def test_status_knows_every_state(tmp_path: Path) -> None:
+    planned = plan([spec.load("asam/6")])["asam/6"]
+    sgd, sam = cell(planned, "0", "sgd"), cell(planned, "0", "sam")
+    finish(tmp_path, sgd, {0: 94.0, 1: None})
+    folders = {run.seed: tmp_path / "runs" / run.id for run in sam.runs}
+    for folder in folders.values():
+        folder.mkdir(parents=True)
+    (folders[0] / CLAIM).write_text('{"state": "queued"}')
+    (folders[1] / "metrics.jsonl").touch()
+    (folders[2] / CLAIM).write_text('{"state": "failed", "error": "out of memory"}')
+    found = json.loads(report("status", "asam/6", "--json", results=tmp_path).stdout)["tables"][0]
+    cells = {(c["row"], c["column"]): [run["state"] for run in c["runs"]] for c in found["cells"]}
+    assert cells["0", "sgd"] == ["done", "collapsed", "missing"]
+    assert cells["0", "sam"] == ["queued", "running", "failed"]
+    assert [found[state] for state in ("missing", "queued", "running", "failed", "collapsed", "done")] == [
+        40,
+        1,
+        1,
+        1,
+        1,
+        1,
+    ]
+    text = report("status", "asam/6", results=tmp_path).stdout
+    assert "last sign of life" in text
+    assert "out of memory" in text
+
+
+def test_a_run_whose_heart_stopped_is_missing_again(tmp_path: Path) -> None:
+    run = cell(plan([spec.load("asam/6")])["asam/6"], "0", "sgd").runs[0]
+    folder = tmp_path / "runs" / run.id
+    folder.mkdir(parents=True)
+    (folder / "metrics.jsonl").touch()
+    assert state_of(run, None, tmp_path).state == "running"
+    os.utime(folder / "metrics.jsonl", (0, 0))
+    assert state_of(run, None, tmp_path).state == "missing"
+
+
+def test_an_interrupted_run_is_missing_at_once(tmp_path: Path) -> None:
+    """Its files are young, but it has said goodbye."""
+    run = cell(plan([spec.load("asam/6")])["asam/6"], "0", "sgd").runs[0]
+    folder = tmp_path / "runs" / run.id
+    folder.mkdir(parents=True)
+    (folder / "metrics.jsonl").touch()
+    (folder / "events.jsonl").write_text('{"name": "interrupted"}\n')
+    assert state_of(run, None, tmp_path).state == "missing"
+    (folder / "events.jsonl").write_text('{"name": "interrupted"}\n{"name": "resumed"}\n')
+    assert state_of(run, None, tmp_path).state == "running"
+
+
+def test_plan_counts_what_is_left(tmp_path: Path) -> None:
+    planned = plan([spec.load("asam/6")])["asam/6"]
+    before = json.loads(report("plan", "asam/6", "--json", results=tmp_path).stdout)
+    assert before["to_do"]["runs"] == 45
+    finish(tmp_path, cell(planned, "0", "sgd"), {0: 94.0, 2: None})
+    after = json.loads(report("plan", "asam/6", "--json", results=tmp_path).stdout)
+    assert after["to_do"]["runs"] == 43, "done and collapsed runs are not done again"
+    steps = 50_000 // 128
+    by_column = {c["column"]: c["passes_a_run"] for c in after["cells"]}
+    assert by_column == {"sgd": 400 * steps, "sam": 2 * 200 * steps, "asam": 2 * 200 * steps}
+
+
+def test_a_plan_counts_a_shared_run_once(tmp_path: Path) -> None:
+    """R-SAM's table 4 looks at six runs in five columns, and they are table 3's."""
+    found = json.loads(report("plan", "rsam/4", "--json", results=tmp_path).stdout)
+    assert sum(c["to_do"] for c in found["cells"]) == 30
+    assert found["to_do"]["runs"] == 6
+    assert all("rsam/3" in c["shared_with"] for c in found["cells"])
+    assert {c["row"] for c in found["cells"] if "rsam/fig3a" in c["shared_with"]} == {"vit_b16/rsam"}
+
+
+def test_a_budget_makes_other_runs() -> None:
+    ids = {}
+    for budget in ("paper", "mini", "smoke"):
+        cells = plan([spec.load("asam/6")], budget)["asam/6"]
+        ids[budget] = {run.id for planned in cells for run in planned.runs}
+    assert len(ids["paper"]) == 45
+    assert len(ids["mini"]) == 30
+    assert len(ids["smoke"]) == 15
+    assert not ids["paper"] & ids["mini"]
+    assert not ids["mini"] & ids["smoke"]
+
+
+def test_a_cell_is_the_run_of_its_experiment() -> None:
+    planned = cell(plan([spec.load("asam/3")])["asam/3"], "wrn_28_10", "asam")
+    for run in planned.runs:
+        assert run.id == run_id(compose(["+experiment=asam_cifar100_wrn", f"seed={run.seed}"]))
+        assert run.id == run_id(compose(run.overrides)), "its overrides, given to the command line, make the same run"
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "column", "experiment"),
+    [
+        ("asam/2", "vgg19_bn", "sgd", "asam_cifar10_vgg19_bn"),
+        ("asam/2", "pyramidnet272", "asam", "asam_cifar10_pyramidnet272"),
+        ("asam/4", "top5", "sam", "asam_imagenet_resnet50"),
+        ("asam/6", "40", "asam", "asam_cifar10_resnet32_noise"),
+        ("rsam/2", "resnet18", "lpf_sgd", "rsam_cifar100_resnet18"),
+        ("rsam/2", "wrn_28_10", "adamw", "rsam_cifar100_wrn_28_10"),
+        ("rsam/3", "vit_b16+mixup", "rsam", "rsam_imagenet_vit_b16_mixup"),
+        ("rsam/fig3a", "vit_b16", "rgsam", "rgsam_imagenet_vit_b16"),
+        ("fsam/cifar10", "pyramidnet110", "sgd", "fsam_cifar10_pyramidnet110"),
+        ("fsam/transfer", "pets", "fsam", "fsam_pets_deit_s"),
+        ("fsam/figA1", "512", "sam", "fsam_figure_a1_vgg16_bn"),
+    ],
+)
+def test_tables_and_experiments_agree(table: str, row: str, column: str, experiment: str) -> None:
+    """A row's experiment with the column's method and optimizer is the cell."""
+    planned = cell(plan([spec.load(table)])[table], row, column)
+    own = ("method=", "base_optimizer=")
+    overrides = [o for o in planned.cell.overrides if o.startswith(own)]
+    assert planned.runs[0].id == run_id(compose([f"+experiment={experiment}", *overrides]))
+
+
+def check_composition(step: int, *more: str) -> None:
+    trained = [table for table in spec.load_all() if not (table.study or table.not_run)]
+    wanted = list(dict.fromkeys((*c.overrides, *more) for table in trained for c in table.cells))[::step]
+    for overrides, config in compose_all(wanted).items():
+        if isinstance(config, UserError):
+            with pytest.raises(UserError, match=re.escape(str(config))):
+                compose(overrides)
+        else:
+            assert config == compose(overrides), overrides
+
+
+@pytest.mark.parametrize("budget", ["paper", "smoke"])
+def test_composing_many_at_once_is_composing_each(budget: str) -> None:
+    check_composition(16, f"budget={budget}")
+
+
+@pytest.mark.slow
+def test_composing_every_cell_at_once_is_composing_each() -> None:
+    check_composition(1)
+
+
+def test_tables_share_what_is_the_same_run() -> None:
+    rsam3, rsam4, figure = (spec.load(f"rsam/{name}") for name in ("3", "4", "fig3a"))
+    for row in ("vit_b16", "vit_s16"):
+        for method in ("adamw", "sam", "rsam"):
+            wanted = set(rsam3.cell(row, method).overrides)
+            assert {frozenset(c.overrides) for c in rsam4.cells if c.row == f"{row}/{method}"} == {frozenset(wanted)}
+    assert set(figure.cell("vit_b16", "rsam").overrides) == set(rsam3.cell("vit_b16", "rsam").overrides)
+
+
+def test_verify_tells_altered_from_old(tmp_path: Path) -> None:
+    planned = cell(plan([spec.load("asam/6")])["asam/6"], "0", "sgd")
+    finish(tmp_path, planned, {0: 94.0})
+    assert "0 contradictions" in report("verify", results=tmp_path).stdout
+    entry = ledger.read(tmp_path)[0][0]
+    ledger.append(tmp_path, {**entry, "recipe_version": 0, "finished": "2100-01-01"})
+    assert "recipe version 0" in report("verify", results=tmp_path).stdout
+    ledger.append(tmp_path, {**entry, "config": {**entry["config"], "seed": 99}, "finished": "2100-01-02"})
+    done = report("verify", results=tmp_path, code=1)
+    assert f"run {entry['run_id']}: its stored configuration gives" in done.stdout
+    ledger.append(tmp_path, {**entry, "config": {"colour": "blue"}, "finished": "2100-01-03"})
+    assert "does not fit" in report("verify", results=tmp_path, code=1).stdout
+
+
+def test_verify_reads_the_folders_too(tmp_path: Path) -> None:
+    planned = cell(plan([spec.load("asam/6")])["asam/6"], "0", "sgd")
+    assert planned.config is not None
+    folder = tmp_path / "runs" / planned.runs[0].id
+    write_run(folder, planned.config, [])
+    assert "0 remarks, 0 contradictions" in report("verify", results=tmp_path).stdout
+    write_run(folder, replace(planned.config, seed=5), [])
+    assert "altered" in report("verify", results=tmp_path).stdout
+
+
+def test_import_merges_and_is_idempotent(tmp_path: Path) -> None:
+    planned = plan([spec.load("asam/6")])["asam/6"]
+    here, there = tmp_path / "here", tmp_path / "there"
+    finish(here, cell(planned, "0", "sgd"), {0: 94.0})
+    finish(there, cell(planned, "0", "sgd"), {1: 94.1, 2: 94.2})
+    assert "2 entries added" in report("import", str(there / ledger.FILE), results=here).stdout
+    assert "0 entries added" in report("import", str(there / ledger.FILE), results=here).stdout
+    assert "94.10 ± 0.10" in report("render", "asam/6", results=here).stdout
+
+
+def test_every_budget_and_override_group_exists() -> None:
+    """A spec may name only options that are there; this is quicker than composing and names the culprit."""
+    absent = set()
+    for table in spec.load_all():
+        for c in table.cells:
+            for group, option in (o.split("=", 1) for o in c.overrides if "." not in o.split("=", 1)[0]):
+                if not (CONFIGS / group / f"{option}.yaml").is_file():
+                    absent.add(f"{group}={option}")
+    assert not absent
+
+
+def test_every_cell_composes() -> None:
+    broken = [(c.cell.name, c.why) for cells in plan(spec.load_all()).values() for c in cells if c.broken]
+    assert not broken

@@ -1,0 +1,150 @@
+"""The page in a real Chromium: on a desktop, on a phone, printed. Needs Debian's chromium and chromium-driver."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from report.browser import CHROMIUM, DRIVER, Browser, browser
+from report.samples import cell, finish
+
+from sam_repro.report import spec
+from sam_repro.report.__main__ import main
+from sam_repro.report.plan import plan
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="chromium and chromium-driver are not installed"),
+]
+TABLE = "#asam-6-paper"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    results = tmp_path_factory.mktemp("results")
+    for budget in ("paper", "mini"):
+        planned = plan([spec.load("asam/6"), spec.load("asam/2")], budget)
+        for row, top in (("0", 94.5), ("20", 91.4), ("40", 95.2)):
+            finish(results, cell(planned["asam/6"], row, "sgd"), {0: top, 1: top + 0.1, 2: top - 0.1}, folders=True)
+        finish(
+            results,
+            cell(planned["asam/2"], "vgg19_bn", "sgd"),
+            {0: 93.8, 1: None, 2: 93.9, 3: 94.0, 4: None},
+            folders=True,
+        )
+    assert main(["render", "--format", "html", "--results-dir", str(results)]) == 0
+    return results / "index.html"
+
+
+@pytest.fixture(scope="module")
+def desktop(page: Path) -> Iterator[Browser]:
+    with browser(1200, 900) as window:
+        window.open(page)
+        yield window
+
+
+@pytest.fixture(scope="module")
+def phone(page: Path) -> Iterator[Browser]:
+    with browser(390, 844, mobile=True) as window:
+        window.open(page)
+        yield window
+
+
+def rows(window: Browser, table: str = TABLE) -> list[str]:
+    return window.run(
+        f"return [...document.querySelector('{table} table').tBodies[0].rows].map(r => r.cells[0].textContent)"
+    )
+
+
+def test_no_error_and_no_network(desktop: Browser, page: Path) -> None:
+    assert desktop.log("browser") == []
+    events = [json.loads(entry["message"])["message"] for entry in desktop.log("performance")]
+    asked = {e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"}
+    assert asked <= {page.resolve().as_uri(), "data:,"}, "only the page itself"
+
+
+def test_a_click_on_a_head_sorts_and_a_second_one_turns_it_round(desktop: Browser) -> None:
+    assert rows(desktop) == ["0%", "20%", "40%", "60%", "80%"]
+    head = f"{TABLE} thead th:nth-child(2) button"
+    desktop.click(head)
+    assert rows(desktop) == ["80%", "60%", "20%", "0%", "40%"], "by the measured value, else by the claimed one"
+    assert desktop.run(f"return document.querySelector('{TABLE} th:nth-child(2)').ariaSort") == "ascending"
+    desktop.click(head)
+    assert rows(desktop) == ["40%", "0%", "20%", "60%", "80%"]
+    desktop.click(f"{TABLE} thead th:nth-child(1) button")
+    assert rows(desktop) == ["0%", "20%", "40%", "60%", "80%"]
+    assert desktop.run(f"return document.querySelectorAll('{TABLE} table:first-of-type [aria-sort]').length") == 1
+
+
+def test_details_open_and_link_to_folders_that_are_there(desktop: Browser, page: Path) -> None:
+    assert not desktop.run(f"return document.querySelector('{TABLE} details').open")
+    desktop.click(f"{TABLE} summary")
+    assert desktop.run(f"return document.querySelector('{TABLE} details').open")
+    links = desktop.run(f"return [...document.querySelectorAll('{TABLE} details a')].map(a => a.getAttribute('href'))")
+    assert len(links) == 9
+    assert all((page.parent / link).is_dir() for link in links)
+
+
+def test_collapsed_runs_are_counted_in_their_cell(desktop: Browser) -> None:
+    text = desktop.run("return document.querySelector('#asam-2-paper').innerText")
+    assert "93.90 ± 0.10 (3/5)" in text
+    assert "claimed 93.87 ± 0.09 (3/5)" in text
+
+
+def test_success_is_green_only_at_the_papers_budget(desktop: Browser) -> None:
+    colours = "return [...document.querySelectorAll('{} .chip')].map(c => getComputedStyle(c).color)"
+    green = desktop.run("return getComputedStyle(document.querySelector('.chip.reproduced')).color")
+    assert green in desktop.run(colours.format("#asam-6-paper"))
+    below = desktop.run(colours.format("#asam-6-mini"))
+    assert below
+    assert green not in below
+
+
+def test_nothing_sticks_out_of_a_phone(phone: Browser) -> None:
+    assert phone.run("return innerWidth") == 390
+    assert phone.run("return document.documentElement.scrollWidth") == 390
+    box = "const r = document.createRange(); r.selectNodeContents(e); return r.getBoundingClientRect()"
+    right = f"const right = e => {{ {box}.right }}; "
+    phone.run("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert max(phone.run(right + "return [...document.querySelectorAll('p, li, h2, td')].map(right)")) <= 390
+    beyond = (
+        "return [...document.querySelectorAll('td > *')].filter(e => right(e) > edge(e) + 0.5).map(e => e.textContent)"
+    )
+    edge = "const edge = e => e.parentNode.getBoundingClientRect().right; "
+    assert phone.run(right + edge + beyond) == []
+
+
+def test_text_on_a_phone_is_large_enough(phone: Browser) -> None:
+    sizes = phone.run(
+        "return [...document.querySelectorAll('td span, p, li')].map(e => parseFloat(getComputedStyle(e).fontSize))"
+    )
+    assert min(sizes) >= 12
+
+
+def test_a_phone_sorts_by_its_list(phone: Browser) -> None:
+    assert not phone.run(f"return document.querySelector('{TABLE} thead').getBoundingClientRect().height > 1")
+    choose = "const list = document.querySelector(arguments[0] + ' select'); list.value = arguments[1];"
+    phone.run(choose + "list.dispatchEvent(new Event('change', {bubbles: true}))", TABLE, "-2")
+    assert rows(phone)[0] == "40%"
+
+
+def test_it_prints_with_everything_unfolded(desktop: Browser, tmp_path: Path) -> None:
+    desktop.run("dispatchEvent(new Event('beforeprint'))")
+    assert desktop.run("return [...document.querySelectorAll('details')].every(d => d.open)")
+    desktop.print(tmp_path / "page.pdf")
+    assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_without_script_every_number_is_there(page: Path) -> None:
+    """The page is complete as it is; the script only sorts."""
+    text = page.read_text(encoding="utf-8").split("<script>")[0]
+    for claim in (c.claim for table in spec.load_all() for c in table.cells if c.claim.text):
+        assert claim.text.replace("<", "&lt;") in text
+
+
+def test_screenshots_show_something(desktop: Browser, phone: Browser, tmp_path: Path) -> None:
+    for window, width in ((desktop, 1200), (phone, 780)):
+        window.screenshot(tmp_path / "shot.png")
+        data = (tmp_path / "shot.png").read_bytes()
+        assert int.from_bytes(data[16:20], "big") in (width, width - 15)
+        assert len(data) > 20_000, "an empty page compresses to less"

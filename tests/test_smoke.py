@@ -1,0 +1,96 @@
+"""Every experiment, every method and every model trains, at smoke budget on stand-ins of the data. `make smoke`.
+
+Real networks on real input sizes; of the stand-ins' random images a few, and four a step, so that all of it ends in
+minutes on two cores.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).with_name("recipes")))
+from shipped import names
+from stand_ins import write_all
+
+from sam_repro import CONFIGS
+from sam_repro.compose import compose, options
+from sam_repro.identity import run_folder
+from sam_repro.schema import Config
+from sam_repro.train import train
+
+pytestmark = pytest.mark.slow
+
+SMALL = [
+    "budget=smoke", "budget.max_batch=4", "budget.train_images=16", "budget.test_images=8", "dataset.workers=0",
+    "track=none", "track.every=1", "runtime.device=cpu", "runtime.threads=1",
+]  # fmt: skip
+# The recipe that carries what no experiment names.
+CARRIER = "asam_cifar10_resnet20"
+
+
+@pytest.fixture(scope="session")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("data")
+    with pytest.MonkeyPatch.context() as patch:
+        write_all(folder, patch)
+        yield folder
+
+
+def small(name: str, *overrides: str) -> Config:
+    recipe = compose([f"+experiment={name}", *overrides])
+    own = []
+    if recipe.model.pretrained:
+        own.append("model.pretrained=false")  # a download
+    if recipe.method.m is not None:
+        own.append("method.m=2")  # of four samples, so that there are shards
+    return compose([f"+experiment={name}", *overrides, *SMALL, *own])
+
+
+def run(config: Config, root: Path, results: Path) -> None:
+    config.dataset.root, config.results_dir = str(root), str(results)
+    assert train(config) == 0
+    folder = run_folder(config)
+    assert (folder / "DONE").is_file()
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["status"] == "done", summary
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    steps = [line for line in lines if line["kind"] == "step"]
+    assert [line["step"] for line in steps] == [1, 2]
+    assert all(math.isfinite(line["loss"]) and math.isfinite(line["grad_norm"]) for line in steps)
+
+
+@pytest.mark.parametrize("name", names())
+def test_experiment(name: str, root: Path, tmp_path: Path) -> None:
+    run(small(name), root, tmp_path)
+
+
+@pytest.mark.parametrize("method", options("method"))
+def test_method(method: str, root: Path, tmp_path: Path) -> None:
+    run(small(CARRIER, f"method={method}"), root, tmp_path)
+
+
+@pytest.mark.parametrize("optimizer", options("base_optimizer"))
+def test_base_optimizer(optimizer: str, root: Path, tmp_path: Path) -> None:
+    run(small(CARRIER, f"base_optimizer={optimizer}"), root, tmp_path)
+
+
+@pytest.mark.parametrize("schedule", options("schedule"))
+def test_schedule(schedule: str, root: Path, tmp_path: Path) -> None:
+    run(small(CARRIER, f"schedule={schedule}"), root, tmp_path)
+
+
+def unused_models() -> list[str]:
+    """Models that no experiment names. `timm` is a door and no model."""
+    files = "".join(file.read_text(encoding="utf-8") for file in (CONFIGS / "experiment").rglob("*.yaml"))
+    return [m for m in options("model") if m != "timm" and f"override /model: {m}\n" not in files]
+
+
+@pytest.mark.parametrize("model", unused_models())
+def test_model(model: str, root: Path, tmp_path: Path) -> None:
+    run(small(CARRIER, f"model={model}", "method=sam"), root, tmp_path)
