@@ -166,7 +166,11 @@ class GradFn:
         """Dropout's draws are a function of (seed, step, shard, micro-batch), so that a resumed run draws the same."""
         passes = p.index if self.config.loop.masks is Masks.independent else 0
         place = (self.shard.index, self.ranks.rank if self.synchronised else 0, micro, passes)
-        torch.manual_seed(hash((self.config.seed, self.shard.step, *place)) % 2**63)
+        seed = hash((self.config.seed, self.shard.step, *place)) % 2**63
+        # `torch.manual_seed` asks for every kind of device there could be: a tenth of a millisecond a pass.
+        torch.default_generator.manual_seed(seed)
+        if self.ranks.device.type == "cuda":
+            torch.cuda.manual_seed(seed)
 
 
 def take(batch: Batch, which: slice | Tensor) -> Batch:

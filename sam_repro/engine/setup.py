@@ -21,6 +21,7 @@ def prepare(runtime: RuntimeConfig, seed: int, local_ranks: int) -> None:
     torch.backends.cudnn.deterministic = bitwise
     torch.backends.cudnn.benchmark = runtime.determinism is Determinism.off
     torch.backends.cuda.matmul.allow_tf32 = runtime.determinism is Determinism.off
+    torch.backends.cudnn.allow_tf32 = runtime.determinism is Determinism.off
     keep_freed_memory()
 
 

@@ -13,19 +13,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sam_repro.methods.build import build
+    from sam_repro.methods.factory import build
     from sam_repro.methods.method import Method
     from sam_repro.methods.passes import Overflow, Pass
     from sam_repro.methods.schedule import Moment
 
 __all__ = ["Method", "Moment", "Overflow", "Pass", "build"]
 
-_HOMES = {"build": "build", "Method": "method", "Moment": "schedule", "Overflow": "passes", "Pass": "passes"}
+_HOMES = {"build": "factory", "Method": "method", "Moment": "schedule", "Overflow": "passes", "Pass": "passes"}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value  # the submodule `build` must not hide the function of that name
     return value

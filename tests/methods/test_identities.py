@@ -10,7 +10,7 @@ from problem import STEPS, Data, Loop, net
 from torch import nn
 
 from sam_repro.methods import Moment, build
-from sam_repro.methods.build import override, read
+from sam_repro.methods.factory import override, read
 from sam_repro.methods.direction import minus_ema
 
 

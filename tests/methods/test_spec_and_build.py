@@ -11,7 +11,7 @@ from torch import nn
 
 from sam_repro import CONFIGS
 from sam_repro.methods import Pass, build
-from sam_repro.methods.build import override, read
+from sam_repro.methods.factory import override, read
 from sam_repro.methods.spec import Direction, Geometry, Spec
 
 NAMES = sorted(f.stem for f in (CONFIGS / "method").glob("*.yaml"))

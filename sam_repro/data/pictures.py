@@ -1,0 +1,76 @@
+"""Images that are read one at a time, and what is done about those that can't be read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sam_repro.schema import UserError
+
+
+class UnreadableError(Exception):
+    """An image file that can't be decoded. The message is its path and why."""
+
+
+class FilePictures:
+    """Image files, decoded on demand. The paths are one array: a million Python strings would be copied to workers."""
+
+    def __init__(self, paths: Sequence[Path] | np.ndarray) -> None:
+        self.paths = paths if isinstance(paths, np.ndarray) else np.array([str(path).encode() for path in paths])
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, ids: Tensor) -> FilePictures:
+        return FilePictures(self.paths[ids.numpy()])
+
+    def path(self, index: int) -> Path:
+        return Path(self.paths[index].decode())
+
+    def read(self, index: int) -> Tensor:
+        """uint8 [3, h, w]; grey, palette, CMYK and transparent images become RGB."""
+        from PIL import Image
+
+        path = self.path(index)
+        try:
+            with Image.open(path) as file:
+                pixels = np.array(file.convert("RGB"))
+        except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
+            raise UnreadableError(f"{path} is no readable image ({type(error).__name__})") from None
+        return torch.from_numpy(pixels).permute(2, 0, 1)
+
+
+class ArrayPictures:
+    """Images that are in memory already, uint8 [N, 3, h, w], in the same form."""
+
+    def __init__(self, images: Tensor) -> None:
+        self.images = images
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def read(self, index: int) -> Tensor:
+        return self.images[index]
+
+
+class Tally:
+    """Names every unreadable image once and ends the run when there are more than `dataset.skip_unreadable`."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.found: list[str] = []  # also kept in the facts of the run
+
+    def add(self, complaint: str) -> None:
+        if complaint in self.found:
+            return
+        self.found.append(complaint)
+        if len(self.found) > self.limit:
+            raise UserError(
+                f"{complaint}: repair or delete it, or leave out more than {self.limit} by dataset.skip_unreadable="
+            )
+        print(f"warning: {complaint}: left out ({len(self.found)} of at most {self.limit})", file=sys.stderr)

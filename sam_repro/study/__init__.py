@@ -1,0 +1,1 @@
+"""Measurements: on saved checkpoints, and of the code itself."""

@@ -1,0 +1,11 @@
+"""Measure the project: `python scripts/bench.py update|step|input|start|train [--json] [--rounds N] [--model NAME]`."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works in a checkout that is not installed
+
+from sam_repro.study.bench import main
+
+if __name__ == "__main__":
+    sys.exit(main())

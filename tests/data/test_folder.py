@@ -1,0 +1,77 @@
+"""Class folders of images."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from sam_repro.data import load
+from sam_repro.schema import AugmentConfig, BudgetConfig, DatasetConfig, Source, UserError
+
+UNIT = {"mean": [0.0] * 3, "std": [1 / 255] * 3}
+
+
+def make(root: Path, classes: tuple[str, ...] = ("bird", "ape"), size: tuple[int, int] = (8, 8)) -> None:
+    random = np.random.default_rng(0)
+    for half, n in (("train", 3), ("test", 2)):
+        for name in classes:
+            (root / half / name).mkdir(parents=True)
+            for i in range(n):
+                pixels = random.integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
+                Image.fromarray(pixels).save(root / half / name / f"{i}.png")
+
+
+def config(root: Path, size: int = 8, classes: int = 2) -> DatasetConfig:
+    return DatasetConfig(Source.folder, str(root), classes=classes, image_size=size, **UNIT)
+
+
+def test_images_and_classes_in_sorted_order(tmp_path: Path) -> None:
+    make(tmp_path)
+    data = load(config(tmp_path), AugmentConfig(crop=0, flip=False), BudgetConfig(), 0, "cpu")
+    batch = data.train.gather(torch.arange(6), 0)
+    assert batch.targets.tolist() == [0, 0, 0, 1, 1, 1]  # ape before bird
+    first = np.asarray(Image.open(tmp_path / "train/ape/0.png")).transpose(2, 0, 1)
+    assert np.array_equal(batch.images[0].round().byte().numpy(), first)
+    assert data.test.size == 4
+
+
+def test_any_size_and_mode_is_fitted(tmp_path: Path) -> None:
+    make(tmp_path, size=(20, 10))
+    # The left and right quarters of a 2:1 image are cut away, the middle is scaled (the filter looks further).
+    wide = np.zeros((10, 20, 3), np.uint8)
+    wide[:, 2:18] = 200
+    Image.fromarray(wide).save(tmp_path / "train/ape/0.png")
+    Image.fromarray(wide[..., 0]).save(tmp_path / "train/ape/1.png")  # grey
+    Image.fromarray(wide).convert("P", palette=Image.Palette.ADAPTIVE).save(tmp_path / "train/ape/2.png")  # palette
+    data = load(config(tmp_path, size=5), AugmentConfig(crop=0, flip=False), BudgetConfig(), 0, "cpu")
+    fitted = data.train.gather(torch.arange(3), 0).images
+    assert fitted.shape == (3, 3, 5, 5)
+    assert bool((fitted.round() == 200).all())
+
+
+@pytest.mark.parametrize("content", [b"", b"not an image", None])
+def test_an_unreadable_image_is_named(tmp_path: Path, content: bytes | None) -> None:
+    make(tmp_path)
+    path = tmp_path / "train/bird/1.png"
+    path.write_bytes(path.read_bytes()[:60] if content is None else content)
+    with pytest.raises(UserError, match=str(path)) as caught:
+        load(config(tmp_path), AugmentConfig(), BudgetConfig(), 0, "cpu")
+    assert "\n" not in str(caught.value)
+
+
+def test_mistakes_are_told_in_one_line(tmp_path: Path) -> None:
+    def refused(root: Path, match: str, **fields: int) -> None:
+        with pytest.raises(UserError, match=match):
+            load(config(root, **fields), AugmentConfig(), BudgetConfig(), 0, "cpu")
+
+    refused(tmp_path / "absent", "dataset.root=")
+    make(tmp_path)
+    refused(tmp_path, "set dataset.classes=2", classes=3)
+    (tmp_path / "test/bird").rename(tmp_path / "test/birds")
+    refused(tmp_path, "different classes: bird, birds")
+    (tmp_path / "test/birds").rename(tmp_path / "test/bird")
+    for image in (tmp_path / "test/bird").iterdir():
+        image.unlink()
+    refused(tmp_path, "no images")
