@@ -21,11 +21,10 @@ RECIPE_VERSION = 1
 
 # Names and limits of other runs, places and speed: none of these changes a number.
 NOT_SCIENCE = frozenset({
-    "dataset.root", "method.name", "budget.name", "budget.seeds", "loop.eval_batch", "track",
-    "results_dir", "force",
-    "runtime.ranks", "runtime.device", "runtime.loss_scaler", "runtime.channels_last", "runtime.compile",
-    "runtime.determinism", "runtime.threads", "runtime.checkpoint_steps", "runtime.checkpoint_minutes",
-    "runtime.profile",
+    "dataset.root", "dataset.workers", "dataset.skip_unreadable", "method.name", "budget.name", "budget.seeds",
+    "loop.eval_batch", "track", "results_dir", "force", "runtime.ranks", "runtime.device", "runtime.loss_scaler",
+    "runtime.channels_last", "runtime.compile", "runtime.determinism", "runtime.threads", "runtime.checkpoint_steps",
+    "runtime.checkpoint_minutes", "runtime.profile",
 })  # fmt: skip
 
 

@@ -33,6 +33,9 @@ def _rules(c: Config) -> Iterator[tuple[str, bool, str]]:
         ("schedule.plain_epochs", c.schedule.plain_epochs, 1),
         ("augment.crop", c.augment.crop, 0),
         ("augment.cutout", c.augment.cutout, 0),
+        ("augment.randaugment_ops", c.augment.randaugment_ops, 1),
+        ("dataset.workers", c.dataset.workers, 0),
+        ("dataset.skip_unreadable", c.dataset.skip_unreadable, 0),
         ("budget.max_epochs", c.budget.max_epochs, 1),
         ("budget.max_steps", c.budget.max_steps, 1),
         ("budget.max_batch", c.budget.max_batch, 1),
@@ -62,6 +65,12 @@ def _rules(c: Config) -> Iterator[tuple[str, bool, str]]:
         ("schedule.warmup_epochs", c.schedule.warmup_epochs, 0.0, 1e6),
         ("schedule.warmup_start", c.schedule.warmup_start, 0.0, 1.0),
         ("schedule.final", c.schedule.final, 0.0, 1.0),
+        ("dataset.crop_share", c.dataset.crop_share, 1e-3, 1.0),
+        ("augment.resized_crop", c.augment.resized_crop, 0.0, 1.0),
+        ("augment.randaugment_magnitude", c.augment.randaugment_magnitude, 0.0, 30.0),
+        ("augment.mixup", c.augment.mixup, 0.0, 1e3),
+        ("augment.cutmix", c.augment.cutmix, 0.0, 1e3),
+        ("augment.mix_probability", c.augment.mix_probability, 0.0, 1.0),
         ("augment.cutout_probability", c.augment.cutout_probability, 0.0, 1.0),
         ("augment.label_smoothing", c.augment.label_smoothing, 0.0, 0.99),
         ("budget.epochs", c.budget.epochs, 1e-9, 1e6),
@@ -100,5 +109,7 @@ def _rules(c: Config) -> Iterator[tuple[str, bool, str]]:
         larger is not None and larger <= batch,
         f"is {larger} and must exceed loop.batch_size={batch}",
     )
+    yield ("augment.resized_crop", c.augment.resized_crop > 0 and not c.dataset.stream,
+           "crops images of any size: it needs dataset.stream=true")  # fmt: skip
     yield ("dataset.validation", c.dataset.evaluate_on is Split.validation and not c.dataset.validation > 0,
            "must be > 0 for dataset.evaluate_on=validation")  # fmt: skip

@@ -26,5 +26,4 @@ _HOMES = {"build": "factory", "Method": "method", "Moment": "schedule", "Overflo
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    return value
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -148,48 +148,42 @@ def tune_malloc() -> None:
         libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
 
 
-def measure(model: str, rounds: int, warmup: int = 6) -> dict[str, Any]:
-    """Median milliseconds of one model's contenders, taking turns, and their bytes a parameter."""
+def measure(model: str, name: str, rounds: int, warmup: int = 6) -> dict[str, Any]:
+    """Median milliseconds of a method's contenders on one model, taking turns, and their bytes a parameter."""
     layout = shapes(model)
-    makes = {"sgd": base(False), "sgd, fused": base(True)}
-    for name in METHODS:
-        makes |= {
-            f"{name}: ours": ours(name),
-            f"{name}: ours, copying": ours(name, swap=False),
-            f"{name}: pytorch_optimizer": peer(name, False),
-            f"{name}: pytorch_optimizer, fused sgd": peer(name, True),
-        }
-    extra: dict[str, float] = {}
-    times: dict[str, float] = {}
-    # A virtual machine's fresh memory is several times slower: have all that a method's turn needs backed beforehand.
-    torch.ones(6 * 6 * sum(torch.Size(shape).numel() for _, shape in layout))
-    for name in METHODS:  # a method at a time: twelve sets of weights and gradients would not fit beside each other
-        chosen = {key: make for key, make in makes.items() if key.startswith(("sgd", f"{name}:"))}
-        contenders = {key: Contender(layout, make) for key, make in chosen.items()}
-        taken: dict[str, list[float]] = {key: [] for key in contenders}
-        for turn in range(warmup + rounds):
-            for key, contender in contenders.items():
-                seconds = contender.seconds()
-                if turn >= warmup:
-                    taken[key].append(seconds)
-        times |= {key: 1e3 * statistics.median(all_) for key, all_ in taken.items()}
-        del contenders, contender
-        # From a first update on, and last: the profiler's own memory would get in malloc's way.
-        extra |= {key: round(Contender(layout, make).bytes_a_parameter(), 2) for key, make in chosen.items()}
-    faster = {
-        name: {
-            "times faster": times[f"{name}: pytorch_optimizer"] / times[f"{name}: ours"],
-            "times faster than with fused sgd": times[f"{name}: pytorch_optimizer, fused sgd"] / times[f"{name}: ours"],
-        }
-        for name in METHODS
+    makes = {
+        "sgd": base(False),
+        "sgd, fused": base(True),
+        f"{name}: ours": ours(name),
+        f"{name}: ours, copying": ours(name, swap=False),
+        f"{name}: pytorch_optimizer": peer(name, False),
+        f"{name}: pytorch_optimizer, fused sgd": peer(name, True),
     }
+    # A virtual machine's fresh memory is several times slower: have all that the turns need backed beforehand.
+    torch.ones(6 * 6 * sum(torch.Size(shape).numel() for _, shape in layout))
+    contenders = {key: Contender(layout, make) for key, make in makes.items()}
+    taken: dict[str, list[float]] = {key: [] for key in contenders}
+    for turn in range(warmup + rounds):
+        for key, contender in contenders.items():
+            seconds = contender.seconds()
+            if turn >= warmup:
+                taken[key].append(1e3 * seconds)
+    del contenders, contender
+    times = {key: statistics.median(all_) for key, all_ in taken.items()}
+    ours_ = times[f"{name}: ours"]
     return {
         "parameters": sum(torch.Size(shape).numel() for _, shape in layout),
         "rounds": rounds,
         "milliseconds": {key: round(t, 3) for key, t in times.items()},
         "ratio to sgd": {key: round(t / times["sgd"], 3) for key, t in times.items()},
-        "ours against pytorch_optimizer": {k: {a: round(b, 2) for a, b in v.items()} for k, v in faster.items()},
-        "bytes a parameter": extra,
+        "ours against pytorch_optimizer": {
+            name: {
+                "times faster": round(times[f"{name}: pytorch_optimizer"] / ours_, 2),
+                "times faster than with fused sgd": round(times[f"{name}: pytorch_optimizer, fused sgd"] / ours_, 2),
+            }
+        },
+        # From a first update on, and last: the profiler's own memory would get in malloc's way.
+        "bytes a parameter": {k: round(Contender(layout, make).bytes_a_parameter(), 2) for k, make in makes.items()},
     }
 
 
@@ -213,16 +207,23 @@ def _cpuinfo() -> list[str]:
 
 
 def run(models: tuple[str, ...] = MODELS, rounds: int = 15) -> dict[str, Any]:
-    """Both malloc settings, each in a process of its own."""
+    """Both malloc settings, each method in a process of its own: what malloc does depends on what ran before."""
     result: dict[str, Any] = {"hardware": hardware(), "results": {}}
     for setting in ("malloc tuned", "malloc as it comes"):
-        result["results"][setting] = {}
+        by_model = result["results"].setdefault(setting, {})
         for model in models:
-            command = [sys.executable, "-m", "sam_repro.study.bench_update", "--worker", setting, "--models", model]
-            done = subprocess.run(
-                [*command, "--rounds", str(rounds)], check=True, stdout=subprocess.PIPE, text=True, encoding="utf-8"
-            )
-            result["results"][setting][model] = json.loads(done.stdout.splitlines()[-1])
+            for name in METHODS:
+                command = [sys.executable, "-m", "sam_repro.study.bench_update", "--worker", setting, "--models", model]
+                done = subprocess.run(
+                    [*command, "--method", name, "--rounds", str(rounds)],
+                    check=True, stdout=subprocess.PIPE, text=True, encoding="utf-8",
+                )  # fmt: skip
+                found = json.loads(done.stdout.splitlines()[-1])
+                for key, value in found.items():
+                    if isinstance(value, dict):
+                        by_model.setdefault(model, {}).setdefault(key, {}).update(value)
+                    else:
+                        by_model.setdefault(model, {})[key] = value
     return result
 
 
@@ -248,6 +249,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--models", default=",".join(MODELS), help="comma-separated, of %(default)s")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--worker", help=argparse.SUPPRESS)
+    parser.add_argument("--method", choices=METHODS, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     models = tuple(options.models.split(","))
     if unknown := [m for m in models if m not in MODELS]:
@@ -255,7 +257,7 @@ def main(arguments: list[str] | None = None) -> None:
     if options.worker:
         if options.worker == "malloc tuned":
             tune_malloc()
-        print(json.dumps(measure(models[0], options.rounds)))
+        print(json.dumps(measure(models[0], options.method, options.rounds)))
         return
     result = run(models, options.rounds)
     print(json.dumps(result, indent=2) if options.json else table(result))
