@@ -16,21 +16,20 @@ from omegaconf import DictConfig
 from sam_repro import CONFIGS
 from sam_repro.compose import one_line, typed
 from sam_repro.help import help_page
-from sam_repro.outcome import USER_ERROR
+from sam_repro.outcome import INTERRUPTED, USER_ERROR
 from sam_repro.schema import UserError
+from sam_repro.sweep.requeue import RunFailed, in_job, requeue
 
-# The exit codes of the runs that this process trained, one after the other; None in a process of a remote launcher,
-# which has not come through `main` and must learn of a failure by an exception.
+# The exit codes of the runs that this process trained, one after the other.
 _codes: list[int] | None = None
 
 
 @hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="config")
 def _job(node: DictConfig) -> None:
-    if _codes is None:
-        code = _train(node)
-        if code:
-            raise SystemExit(code)
+    if in_job():
+        _remote(node)
         return
+    assert _codes is not None
     try:
         _codes.append(_train(node))
     except UserError as mistake:
@@ -40,6 +39,21 @@ def _job(node: DictConfig) -> None:
         # Shown when it happens; the other members of a multirun still get their turn.
         _codes.append(1)
         traceback.print_exc()
+
+
+def _remote(node: DictConfig) -> None:
+    """The same in a job of a remote launcher, which hands exceptions on to the process that has come through `main`."""
+    try:
+        code = _train(node)
+    except UserError:
+        raise
+    except Exception:
+        traceback.print_exc()
+        raise RunFailed(1) from None
+    if code == INTERRUPTED:
+        requeue()
+    if code:
+        raise RunFailed(code)
 
 
 def _train(node: DictConfig) -> int:
@@ -58,6 +72,9 @@ def main() -> None:
     _codes = []
     try:
         _job()
+    except RunFailed as failure:
+        complain(f"a run ended with exit code {failure.code} on its node; its log is in the launcher's submitit_folder")
+        sys.exit(failure.code)
     except Exception as error:  # of the composition alone: a run's own are caught where it runs
         complain(one_line(error))
         sys.exit(USER_ERROR)

@@ -109,7 +109,8 @@ def test_help_config_and_errors_start_fast_and_without_torch(tmp_path: Path) -> 
         assert min(times) <= 0.5, f"{arguments} takes {min(times):.2f} s"
 
 
-NEEDS = {"timm": ["model.name=convnext_tiny"]}  # what an option leaves to its user
+# What an option leaves to its user: a name, or images that are worth cropping.
+NEEDS = {"model/timm": ["model.name=convnext_tiny"], "augment": ["dataset=imagenet"]}
 
 
 def test_every_option_composes_alone() -> None:
@@ -120,7 +121,7 @@ def test_every_option_composes_alone() -> None:
             option = str(file.relative_to(CONFIGS / group).with_suffix(""))
             plus = "+" if group == "experiment" else ""
             try:
-                compose([f"{plus}{group}={option}", *NEEDS.get(option, [])])
+                compose([f"{plus}{group}={option}", *NEEDS.get(f"{group}/{option}", NEEDS.get(group, []))])
             except UserError as error:
                 pytest.fail(f"{plus}{group}={option}: {error}")
 
