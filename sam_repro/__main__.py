@@ -13,10 +13,10 @@ import hydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from sam_repro import CONFIGS
+from sam_repro import CONFIGS, signals
 from sam_repro.compose import one_line, typed
 from sam_repro.help import help_page
-from sam_repro.outcome import INTERRUPTED, USER_ERROR
+from sam_repro.outcome import INTERRUPTED, USER_ERROR, end
 from sam_repro.schema import UserError
 from sam_repro.sweep.requeue import RunFailed, in_job, requeue
 
@@ -30,6 +30,8 @@ def _job(node: DictConfig) -> None:
         _remote(node)
         return
     assert _codes is not None
+    if signals.received:
+        return  # a multirun was asked to stop: its other members wait for the next start
     try:
         _codes.append(_train(node))
     except UserError as mistake:
@@ -51,6 +53,7 @@ def _remote(node: DictConfig) -> None:
         traceback.print_exc()
         raise RunFailed(1) from None
     if code == INTERRUPTED:
+        signals.release()
         requeue()
     if code:
         raise RunFailed(code)
@@ -70,6 +73,10 @@ def main() -> None:
         print(help_page())
         return
     _codes = []
+    for flag in {"-m", "--multirun"} & set(sys.argv[1:]):
+        # Hydra's parser wants it before or after all overrides.
+        sys.argv.remove(flag)
+        sys.argv.insert(1, flag)
     try:
         _job()
     except RunFailed as failure:
@@ -78,10 +85,15 @@ def main() -> None:
     except Exception as error:  # of the composition alone: a run's own are caught where it runs
         complain(one_line(error))
         sys.exit(USER_ERROR)
-    sys.exit(next((code for code in _codes if code), 0))
+    code = next((code for code in _codes if code), 0)
+    if "RANK" in os.environ:
+        end(code)
+    sys.exit(code)
 
 
 def complain(message: str) -> None:
+    if os.environ.get("RANK", "0") != "0":
+        return  # every rank of a launcher finds the same mistake; one says it
     print("error: " + " ".join(message.split()), file=sys.stderr)
 
 

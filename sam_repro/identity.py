@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sam_repro.schema import Config
+from sam_repro.schema import Config, Source
 
 RECIPE_VERSION = 1
 
@@ -40,10 +40,20 @@ def run_folder(config: Config) -> Path:
 def science(config: Config) -> dict[str, Any]:
     """The part of a configuration that changes its numbers, as nested plain values, defaults dropped."""
     found = _differing(plain(config), _defaults(), "")
+    if config.dataset.name is Source.folder:
+        found["dataset"]["images"] = _images(config.dataset.root)
     if config.model.weights is not None and Path(config.model.weights).is_file():
         # What is in the file counts, not where it lies.
         found["model"]["weights"] = hashlib.sha256(Path(config.model.weights).read_bytes()).hexdigest()
     return found
+
+
+@cache
+def _images(root: str) -> str:
+    """Which images a folder holds, by names and sizes: two data sets of one's own are two sciences."""
+    files = sorted(f for f in Path(root).rglob("*") if f.is_file())
+    listed = "".join(f"{f.relative_to(root)} {f.stat().st_size}\n" for f in files)
+    return hashlib.sha256(listed.encode()).hexdigest()
 
 
 @cache

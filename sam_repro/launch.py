@@ -1,6 +1,6 @@
 """From a checked configuration to processes: in this one, or one a rank on this machine. Imports no torch until then.
 
-Under torchrun, Slurm or any launcher that sets RANK, this process is one rank among others and trains inline. Otherwise
+Under torchrun or another launcher that sets RANK, this process is one rank among others and trains inline. Otherwise
 `runtime.ranks` processes are started here. Their rendezvous is a store that this process opens on a port the system
 chooses, so that two jobs never clash.
 """
@@ -14,21 +14,24 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
+from sam_repro import signals
 from sam_repro.identity import run_folder, run_id
-from sam_repro.outcome import USER_ERROR, finished, in_words
+from sam_repro.outcome import INTERRUPTED, USER_ERROR, end, finished, in_words
 from sam_repro.schema import Config, UserError
 
 
 def launch(config: Config, overrides: Sequence[str] = ()) -> int:
     """Train the run, or say that it is done. Returns the exit code."""
+    signals.listen()
     folder = run_folder(config)
     one_of_many = "RANK" in os.environ
     if not one_of_many or os.environ["RANK"] == "0":
         print(f"run {run_id(config)} in {folder}", flush=True)
-        summary = None if config.force else finished(folder)
-        if summary is not None:
-            print(f"already done: {in_words(summary)}. force=true trains it again", flush=True)
-            return 0
+    # Without torch, if it may be decided alone; ranks decide together, in train.
+    summary = finished(folder) if not one_of_many and not config.force else None
+    if summary is not None:
+        print(f"already done: {in_words(summary)}. force=true trains it again", flush=True)
+        return 0
     if one_of_many or config.runtime.ranks == 1:
         from sam_repro.train import train
 
@@ -52,13 +55,14 @@ def local_ranks(config: Config, overrides: list[str]) -> int:
     assert context is not None
 
     def pass_on(number: int, frame: FrameType | None) -> None:
+        signals.received.append(number)
         for process in context.processes:
             if process.is_alive() and process.pid is not None:
-                os.kill(process.pid, number)
+                # A terminal sends Ctrl-C to the ranks as well, and a second one means at once.
+                os.kill(process.pid, signal.SIGTERM if number == signal.SIGINT else number)
 
-    before = {s: signal.signal(s, pass_on) for s in (signal.SIGTERM, signal.SIGUSR1)}
-    # Ctrl-C reaches the ranks themselves, which are of this terminal too.
-    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in signals.STOPPING:
+        signal.signal(number, pass_on)
     try:
         while not context.join(timeout=1.0, grace_period=10.0):
             pass
@@ -69,13 +73,14 @@ def local_ranks(config: Config, overrides: list[str]) -> int:
     except ProcessExitedException as error:
         if error.exit_code == USER_ERROR and not mistakes.empty():
             raise UserError(mistakes.get()) from None
+        if -error.exit_code in signals.received:
+            return INTERRUPTED  # a rank that was still starting and had not begun to listen
         if error.exit_code < 0 or error.exit_code == 1:
             print(f"error: rank {error.error_index} was ended: {error}", file=sys.stderr)
             return 1
         return int(error.exit_code)
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler or signal.SIG_DFL)
+        signals.listen()
 
 
 def _rank(local: int, config: Config, overrides: list[str], port: int, mistakes: Any) -> None:
@@ -85,6 +90,7 @@ def _rank(local: int, config: Config, overrides: list[str], port: int, mistakes:
         "RANK": str(local), "LOCAL_RANK": str(local), "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks,
         "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TORCHELASTIC_USE_AGENT_STORE": "True",
     }  # fmt: skip
+    signals.listen()
     from sam_repro.train import train
 
     try:
@@ -92,4 +98,4 @@ def _rank(local: int, config: Config, overrides: list[str], port: int, mistakes:
     except UserError as mistake:
         mistakes.put(str(mistake))
         code = USER_ERROR
-    sys.exit(code)
+    end(code)

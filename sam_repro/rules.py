@@ -96,11 +96,14 @@ def _rules(c: Config) -> Iterator[tuple[str, bool, str]]:
 
     batch, ranks, m = c.loop.batch_size, c.runtime.ranks, c.method.m
     yield "runtime.ranks", ranks > batch, f"is {ranks}, more than loop.batch_size={batch}: a rank would have no sample"
+    yield "loop.drop_last", not c.loop.drop_last and ranks > 1, f"must be true with runtime.ranks={ranks}"
+    yield "seed", c.seed >= 2**63, "must be below 2^63"
     yield "loop.batch_size", batch % ranks != 0, f"is {batch}, not divisible by runtime.ranks={ranks}"
     if m is not None:
         yield "method.m", m > batch or batch % m != 0, f"is {m} and must divide loop.batch_size={batch}"
         yield ("runtime.ranks", batch // m % ranks != 0,
                f"is {ranks} and must divide the {batch // m} shards that method.m={m} makes of a batch")  # fmt: skip
+        yield "loop.drop_last", not c.loop.drop_last, "must be true with method.m: a short batch has no equal shards"
         yield ("method.m", c.method.ascent is Ascent.full,
                f"is {m}, but the full gradient (method.ascent=full) has no shards: leave method.m out")  # fmt: skip
     larger = c.method.ascent_batch

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
@@ -26,28 +29,41 @@ from sam_repro.engine.schedule import Schedule
 from sam_repro.engine.setup import prepare
 from sam_repro.engine.step import Stepper
 from sam_repro.identity import plain, run_folder, run_id
-from sam_repro.outcome import DISK_FULL, DONE, INTERRUPTED, LOCK, in_words
+from sam_repro.outcome import DISK_FULL, DONE, INTERRUPTED, LOCK, finished, in_words
 from sam_repro.record import Recorder, summarise, write_atomic
 from sam_repro.record.environment import environment
 from sam_repro.record.lines import encode_indented
 from sam_repro.record.metrics import read
 from sam_repro.report import ledger
 from sam_repro.report.entry import entry_of
-from sam_repro.schema import Config, Precision
+from sam_repro.rules import check
+from sam_repro.schema import Config, Precision, UserError
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
 EXPENSIVE = 8  # passes a step, above which a run says its cost before it starts
 
 
 def train(config: Config, overrides: list[str] | None = None) -> int:
     """Train one run, or the rest of it; the exit code of `sam_repro.outcome`."""
     ranks = Ranks.join(config.runtime)
+    # A launcher may have started more ranks than the configuration says.
+    config = check(replace(config, runtime=replace(config.runtime, ranks=ranks.world)))
     folder = run_folder(config)
     try:
         data, loop = prepared(config, ranks)
-        with claimed(folder, ranks) as ours:
-            code = run(config, folder, data, loop, overrides or []) if ours else INTERRUPTED
+        with claimed(folder, config.results_dir, ranks) as ours:
+            # Seen under the lock: another process may have finished the run while this one was starting.
+            summary = ranks.share(finished(folder) if ranks.main else None) if ours else None
+            if not ours:
+                code = INTERRUPTED
+            elif summary is not None and not config.force:
+                code = already(summary, ranks)
+            else:
+                if summary is not None:
+                    forget(folder, ranks)
+                code = run(config, folder, data, loop, overrides or [])
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno not in FULL:
             raise
         if ranks.main:
             print(f"error: the disk of {folder} is full; the last good checkpoint is kept. Make room and run the same "
@@ -73,10 +89,10 @@ def prepared(config: Config, ranks: Ranks) -> tuple[data_room.Data, Loop]:
     method = methods.build(config.method, model, seed=config.seed, rollback=can_overflow)
     optimizer = optimizers.build(config.base_optimizer, model)
     batch, count = config.loop.batch_size, data.train.size
-    steps, rest = divmod(count, batch)
-    # Every rank needs a share of an epoch's last, short batch.
-    steps += not config.loop.drop_last and -(-rest // (config.method.m or 1)) >= ranks.world
-    steps = max(1, min(steps, config.budget.max_steps or steps))
+    if count < batch:
+        raise UserError(f"loop.batch_size={batch} exceeds the {count} training images: lower it")
+    steps = count // batch if config.loop.drop_last else -(-count // batch)
+    steps = min(steps, config.budget.max_steps or steps)
     schedule = Schedule(config.schedule, config.base_optimizer.lr, steps, epochs(config), warmup_epochs(config))
     stepper = Stepper(config, model, method, optimizer, schedule, data.train, ranks, forward)
     return data, Loop(config, model, stepper, data, ranks)
@@ -89,8 +105,6 @@ def run(config: Config, folder: Path, data: data_room.Data, loop: Loop, override
     with Recorder(folder, plain(config), config.track, run_id(config), main=ranks.main, total_steps=steps,
                   epochs=epochs(config)) as recorder:  # fmt: skip
         # ---------------------------------------------------------------------- on from where an earlier start stopped
-        if config.force:
-            forget(folder, checkpoints)
         shares, rejected = checkpoints.load()
         for problem in rejected:
             recorder.incident("fell_back", reason=problem)
@@ -133,29 +147,42 @@ def run(config: Config, folder: Path, data: data_room.Data, loop: Loop, override
 
 
 @contextmanager
-def claimed(folder: Path, ranks: Ranks) -> Iterator[bool]:
+def claimed(folder: Path, results_dir: str, ranks: Ranks) -> Iterator[bool]:
     """Whether this run is ours to train. The lock dies with the process that holds it."""
     lock = FileLock(folder / LOCK, blocking=False)
-    free = True
+    free, mistake = True, ""
     if ranks.main:
-        folder.mkdir(parents=True, exist_ok=True)
         try:
+            folder.mkdir(parents=True, exist_ok=True)
             lock.acquire()
         except Timeout:
             free = False
             print(f"another process is training this run ({folder}): wait for it, or stop it first", flush=True)
+        except OSError as error:
+            if error.errno in FULL:
+                raise
+            mistake = f"results_dir={results_dir} can't be written ({error.strerror}): choose another folder"
+    if mistake := ranks.share(mistake):
+        raise UserError(mistake)
     try:
         yield bool(ranks.share(free))
     finally:
         lock.release()
 
 
-def forget(folder: Path, checkpoints: Checkpoints) -> None:
-    """What an earlier training of this run left."""
-    checkpoints.remove()
-    if checkpoints.ranks.main:
+def already(summary: dict[str, Any], ranks: Ranks) -> int:
+    if ranks.main:
+        print(f"already done: {in_words(summary)}. force=true trains it again", flush=True)
+    return 0
+
+
+def forget(folder: Path, ranks: Ranks) -> None:
+    """What the finished training of this run left: from here on it is an unfinished one, which goes on if stopped."""
+    if ranks.main:
         for name in (DONE, "summary.json", "weights.safetensors", "events.jsonl"):
             (folder / name).unlink(missing_ok=True)
+        shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    ranks.barrier()
 
 
 def weights(model: nn.Module) -> dict[str, Tensor]:

@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -230,16 +231,86 @@ def test_missing_data_is_one_line_from_any_rank(tmp_path: Path, cli: Cli) -> Non
 
 
 def test_torchrun_works_too(tmp_path: Path) -> None:
-    import sys
-
-    done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--rdzv-backend=c10d",
-         "--rdzv-endpoint=localhost:0", "-m", "sam_repro", *TINY, "method.m=8"],
-        cwd=tmp_path, env=os.environ, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    done = torchrun(tmp_path, "method.m=8")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("done: test accuracy") == 1
     assert (the_run(tmp_path) / "DONE").exists()
+
+
+def torchrun(folder: Path, *arguments: str, ranks: int = 2) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}", "--rdzv-backend=c10d"]
+    return subprocess.run(
+        [*command, "--rdzv-endpoint=localhost:0", "-m", "sam_repro", *TINY, *arguments],
+        cwd=folder, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_torchrun_ends_on_a_finished_run_and_refuses_ranks_without_a_shard(tmp_path: Path, cli: Cli) -> None:
+    assert cli(*TINY, "method.m=8").returncode == 0
+    again = torchrun(tmp_path, "method.m=8")
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.count("already done") == 1
+    refused = torchrun(tmp_path, "method.m=16")
+    assert refused.returncode != 0
+    assert refused.stderr.count("error: runtime.ranks") == 1, refused.stderr
+
+
+@pytest.mark.slow
+def test_a_resume_on_other_ranks_goes_on_with_the_same_shards(tmp_path: Path, cli: Cli) -> None:
+    """One rank, two ranks, one rank: F-SAM's averages follow their shards, and the result is the undisturbed one's."""
+    arguments = ["method=fsam", "method.m=4", "schedule.epochs=60", "budget.max_epochs=60"]
+    assert cli(*TINY, *arguments, timeout=300).returncode == 0
+    moved = tmp_path / "moved"
+    for ranks, until in ((1, 40), (2, 90)):
+        process = start(moved, *arguments, f"runtime.ranks={ranks}")
+        wait_for(lambda until=until: steps_done(moved) >= until, process)
+        process.terminate()
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 75, (out, err)
+    process = start(moved, *arguments)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    straight, turned = (read(the_run(f)) for f in (tmp_path, moved))
+    assert [r.get("step") for r in straight] == [r.get("step") for r in turned]
+    # Chaos makes the rounding of other sums grow; in the first steps after each move it has not yet.
+    for a, b in zip(straight, turned, strict=True):
+        if a["kind"] == "step" and a["step"] < 60:
+            assert b["loss"] == pytest.approx(a["loss"], rel=2e-2), a["step"]
+
+
+@pytest.mark.slow
+def test_a_forced_run_that_was_stopped_goes_on(tmp_path: Path, cli: Cli) -> None:
+    long = ["schedule.epochs=40", "budget.max_epochs=40"]
+    assert cli(*TINY, *long, timeout=300).returncode == 0
+    process = start(tmp_path, *long, "force=true")
+    wait_for(lambda: not (the_run(tmp_path) / "DONE").exists() and steps_done(tmp_path) >= 20, process)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 75
+    again = cli(*TINY, *long, "force=true", timeout=300)
+    assert again.returncode == 0
+    assert "resumed" in again.stdout
+
+
+@pytest.mark.slow
+def test_divergence_in_fp16_is_a_collapse_too(tmp_path: Path, cli: Cli) -> None:
+    done = cli(*TINY, "runtime.precision=fp16", "base_optimizer.lr=1e5", "schedule.epochs=20", "budget.max_epochs=20")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((the_run(tmp_path) / "summary.json").read_text())["status"] == "collapsed"
+
+
+@pytest.mark.slow
+def test_a_signal_to_the_group_of_a_streamed_run_saves_too(tmp_path: Path) -> None:
+    arguments = ["dataset.stream=true", "dataset.workers=1", *LONG]
+    process = subprocess.Popen(
+        command(*TINY, *arguments), cwd=tmp_path, start_new_session=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    wait_for(lambda: steps_done(tmp_path) >= 3, process)
+    os.killpg(process.pid, signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 75, (out, err)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -83,9 +84,16 @@ def _run_ahead(samples: Samples, batches: Iterable[Tensor], workers: int, device
             collate_fn=_as_it_is,
             pin_memory=device.type == "cuda",
             prefetch_factor=_AHEAD if workers and listed else None,
+            worker_init_fn=_deaf,
             generator=torch.Generator(),  # else it draws its seed from the global one, which dropout uses
         )
     )
+
+
+def _deaf(worker: int) -> None:
+    """A signal to the whole process group is for the training, which still needs its workers while it saves."""
+    for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _as_it_is(raw: Any) -> Any:

@@ -37,8 +37,8 @@ class RunningStatistics:
         self.start = self.copy() if self.policy is BatchNorm.last else []
 
     @contextmanager
-    def during(self, counts: bool) -> Iterator[None]:
-        """A pass. `counts`: whether it is over the step's own data, so that it may move the statistics."""
+    def during(self, counts: bool) -> Iterator[bool]:
+        """A pass; whether it moves the statistics. `counts`: it is over a batch, not over the whole training set."""
         moves = counts and (self.policy is not BatchNorm.first or self.passes == 0)
         if counts:
             self.passes += 1
@@ -48,7 +48,7 @@ class RunningStatistics:
             for layer in self.layers:
                 layer.track_running_stats = False
         try:
-            yield
+            yield moves
         finally:
             for layer in self.layers:
                 layer.track_running_stats = True

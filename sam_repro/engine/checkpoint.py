@@ -31,11 +31,14 @@ class Checkpoints:
 
     def save(self, step: int, mine: State) -> None:
         """Every rank calls it with its own share. Raises the OSError of whichever rank could not write."""
-        folder = self.folder / f"{step:09d}"
+        name_ = f"{step:09d}"
         if self.ranks.main:
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
-        self.ranks.barrier()
+            # A good checkpoint of the same step stays until the new one is whole.
+            while (self.folder / name_).exists() and _problem(self.folder / name_) is None:
+                name_ += "+"
+            shutil.rmtree(self.folder / name_, ignore_errors=True)
+            (self.folder / name_).mkdir(parents=True)
+        folder = self.folder / self.ranks.share(name_)
         name = f"rank{self.ranks.rank}.pt"
         error: OSError | None = None
         digest = ""

@@ -124,8 +124,8 @@ class GradFn:
         first = p.data == "batch" and self.shard.loss_before is None and p.fraction == 1
         losses, correct = [], torch.zeros((), device=self.ranks.device)
         count = len(micro_batches) if isinstance(micro_batches, list) else 1
-        with self.statistics.during(counts=p.data != "full"):
-            update = self.statistics.side_by_side(count)
+        with self.statistics.during(counts=p.data != "full") as moves:
+            update = self.statistics.side_by_side(count if moves else 1)
             for i, micro in enumerate(micro_batches):
                 self._seed_masks(p, i)
                 output, each = self.losses(micro)

@@ -35,8 +35,13 @@ class Progress:
 
 
 def merged(states: list[State]) -> State:
-    """The method's state of several ranks as one: it is kept by shard, and a shard's is the same wherever it lies."""
-    return states[0] | {"shards": {key: shard for state in states for key, shard in state["shards"].items()}}
+    """The method's state of several ranks as one. It is kept by shard; of a shard's copies the newest counts."""
+    shards: State = {}
+    for state in states:
+        for key, shard in state["shards"].items():
+            if key not in shards or shard["steps"] > shards[key]["steps"]:
+                shards[key] = shard
+    return states[0] | {"shards": shards}
 
 
 @dataclass
@@ -58,17 +63,14 @@ class Loop:
         self.started = time.monotonic()
         self.mark = (self.started, 0)
         requests = Requests(self.config.runtime.checkpoint_minutes, self.ranks.main)
-        try:
-            with profiler(self.config.runtime.profile and self.ranks.main, self.recorder.folder) as self.profiler:
-                while self.progress.epoch < self.epochs:
-                    if self._collapsed() or self._train_epoch(requests):
-                        return "collapsed"
-                    self._end_epoch()
-                    if self.progress.epoch < self.epochs:
-                        self._save(requests)
-            return "collapsed" if self.progress.collapsed_at is not None else "done"
-        finally:
-            requests.release()
+        with profiler(self.config.runtime.profile and self.ranks.main, self.recorder.folder) as self.profiler:
+            while self.progress.epoch < self.epochs:
+                if self._collapsed() or self._train_epoch(requests):
+                    return "collapsed"
+                self._end_epoch()
+                if self.progress.epoch < self.epochs:
+                    self._save(requests)
+        return "collapsed" if self.progress.collapsed_at is not None else "done"
 
     def _collapsed(self) -> bool:
         stops = self.config.on_divergence is OnDivergence.stop
@@ -95,14 +97,16 @@ class Loop:
                 self.profiler.step()
             last = i + 1 == self.steps_per_epoch
             every = self.config.runtime.checkpoint_steps
-            asked = outcome.wanted >= SAVE or (every is not None and progress.step % every == 0 and not last)
-            if due or last or asked:
+            stop = outcome.wanted >= STOP
+            # The end of the epoch saves anyway.
+            save = not last and (outcome.wanted >= SAVE or (every is not None and progress.step % every == 0))
+            if due or last or save or stop:
                 self._look(record=due)
                 if self._collapsed():
                     return True
-            if asked:
+            if save or stop:
                 self._save(requests)
-            if outcome.wanted >= STOP:
+            if stop:
                 raise Interrupted
         return False
 
@@ -116,7 +120,9 @@ class Loop:
         for (step, samples, outcome), loss, right in zip(self.unseen, losses, correct, strict=True):
             if outcome.skipped:
                 self.recorder.event("skipped", step=step, reason="fp16 overflow")
-                continue
+                if not outcome.hopeless:
+                    continue
+                loss = math.nan
             progress.loss_sum += loss * samples
             progress.correct += right
             progress.samples += samples

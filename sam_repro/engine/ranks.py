@@ -34,7 +34,7 @@ class Ranks:
 
     @classmethod
     def join(cls, runtime: RuntimeConfig) -> Ranks:
-        """Of the environment that torchrun or Slurm sets, or alone."""
+        """Of the environment that torchrun sets, or alone."""
         rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
         local = int(os.environ.get("LOCAL_RANK", 0))
         ranks = cls(rank, world, device_of(runtime, local))
@@ -108,10 +108,9 @@ def device_of(runtime: RuntimeConfig, local_rank: int) -> torch.device:
         raise UserError("runtime.device=cuda, but torch sees no CUDA device here: use runtime.device=cpu or auto")
     if runtime.device is Device.cpu or not available:
         return torch.device("cpu")
-    if local_rank >= torch.cuda.device_count():
-        raise UserError(
-            f"runtime.ranks needs {local_rank + 1} GPUs, torch sees {torch.cuda.device_count()}: lower runtime.ranks"
-        )
+    if int(os.environ.get("LOCAL_WORLD_SIZE", 1)) > torch.cuda.device_count():
+        seen = torch.cuda.device_count()
+        raise UserError(f"runtime.ranks asks for more GPUs than the {seen} that torch sees: lower it")
     device = torch.device("cuda", local_rank)
     torch.cuda.set_device(device)
     return device

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 import time
-from types import FrameType
+
+from sam_repro import signals
 
 NOTHING, SAVE, STOP = 0.0, 1.0, 1000.0  # summed over ranks, so that every rank learns of any other's
-
-SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 
 
 class Interrupted(Exception):
@@ -16,27 +14,16 @@ class Interrupted(Exception):
 
 
 class Requests:
-    """SIGTERM, SIGUSR1 and Ctrl-C ask to save and stop, the clock asks to save. A second Ctrl-C stops at once."""
+    """Signals ask to save and stop, the main rank's clock asks to save."""
 
     def __init__(self, minutes: float, main: bool) -> None:
         self.seconds, self.main = minutes * 60, main
-        self.stop = False
         self.saved_at = time.monotonic()
-        self.before = {s: signal.signal(s, self._on_signal) for s in SIGNALS}
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if number == signal.SIGINT and self.stop:
-            raise KeyboardInterrupt
-        self.stop = True
 
     def now(self) -> float:
-        if self.stop:
+        if signals.received:
             return STOP
         return SAVE if self.main and time.monotonic() - self.saved_at > self.seconds else NOTHING
 
     def saved(self) -> None:
         self.saved_at = time.monotonic()
-
-    def release(self) -> None:
-        for number, handler in self.before.items():
-            signal.signal(number, handler or signal.SIG_DFL)

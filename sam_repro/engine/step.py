@@ -27,7 +27,8 @@ class Outcome:
     correct: Tensor  # right predictions of the first pass
     lr: float
     grad_norm: Tensor | None = None  # of the final gradient, before clipping
-    skipped: bool = False
+    skipped: bool = False  # fp16 overflow
+    hopeless: bool = False  # it overflowed without any loss scale: the training has diverged
     wanted: float = 0.0  # the largest request of any rank: see loop.py
     method: dict[str, Tensor | float] = field(default_factory=dict)  # of this rank's last shard
 
@@ -82,6 +83,7 @@ class Stepper:
             gradients = [] if outcome.skipped else self._gradients()
             self.ranks.sum_([*gradients, outcome.loss, outcome.descent_loss, outcome.correct, request])
         outcome.wanted = float(request) if self.ranks.world > 1 else want
+        outcome.hopeless = outcome.skipped and self.scale.scale <= 1
         self.scale.update(outcome.skipped)
         if not outcome.skipped:
             self._descend(moment.lr, outcome, log)
@@ -95,9 +97,10 @@ class Stepper:
         ranks, m = self.ranks, self.config.method.m
         if m is None:
             return [(0, len(ids), ids.tensor_split(ranks.world)[ranks.rank])]
-        pieces = [ids[i : i + m] for i in range(0, len(ids), m)]
-        each = len(pieces) // ranks.world  # of an epoch's last, short batch a rest may be left over
-        return [(i, len(pieces[i]), pieces[i]) for i in range(ranks.rank * each, (ranks.rank + 1) * each)]
+        assert len(ids) % (m * ranks.world) == 0, "the rules see to it that every rank has as many shards"
+        each = len(ids) // m // ranks.world
+        places = range(ranks.rank * each, (ranks.rank + 1) * each)
+        return [(i, m, ids[i * m : (i + 1) * m]) for i in places]
 
     def _estimate(self, shards: Sequence[Shard], batch_size: int, moment: Moment, outcome: Outcome) -> None:
         """The mean of the shards' final gradients, left in `.grad`."""

@@ -198,6 +198,16 @@ class Spec:
         rule(s.look > 0 and s.between is not Between.reuse, "look", "goes with between=reuse")
         rule(s.between is Between.reuse and ((s.ascent is not Ascent.batch and ascends) or s.fraction < 1), "between",
              "reuse splits both gradients of one batch: ascent=batch, fraction=1")  # fmt: skip
+        plain = Spec()
+        for field, direction in (
+            ("sigma", Direction.minus_ema),
+            ("ema_decay", Direction.minus_ema),
+            ("ema_order", Direction.minus_ema),
+            ("ema_start", Direction.minus_ema),
+            ("mix", Direction.noise_plus_gradient),
+        ):
+            unused = s.direction is not direction and getattr(s, field) != getattr(plain, field)
+            rule(unused, field, f"goes with direction={direction.value}")
         rule(s.geometry is Geometry.fisher and s.p is Ball.linf, "p", "linf is not defined with geometry=fisher: p=l2")
         rule(s.geometry is Geometry.identity and s.eta > 0, "eta", "goes with a geometry other than identity")
         rule(s.ema_shared and (s.direction is not Direction.minus_ema or s.m is None), "ema_shared",

@@ -28,7 +28,9 @@ def dot(a: Tensors, b: Tensors, lazy: bool) -> Scalar:
     """<a, b>. `torch.dot` runs on all threads, `vector_norm` on one; on a CPU the sum over tensors is in fp64."""
     parts = [_dot(x, y) for x, y in zip(a, b, strict=True)]
     if not lazy:
-        return math.fsum(part.item() for part in parts)
+        values = [part.item() for part in parts]
+        # fsum raises where infinities of both signs meet; a diverged run is no crash.
+        return math.fsum(values) if all(map(math.isfinite, values)) else math.nan
     return torch.stack(parts).sum() if parts else 0.0
 
 
