@@ -7,8 +7,8 @@ import textwrap
 from sam_repro import CONFIGS
 from sam_repro.compose import options
 
-# Of no use on the command line: they belong to the reports and to `profile=official`.
-NOT_GROUPS = ("table", "figure", "departure")
+# Of no use on the command line: they belong to the reports, to `profile=official` and to W&B.
+NOT_GROUPS = ("table", "figure", "departure", "sweep")
 
 PAGE = """sam_repro: reproduce, compare and extend papers on sharpness-aware minimization.
 

@@ -10,8 +10,8 @@ from problem import STEPS, Data, Loop, net
 from torch import nn
 
 from sam_repro.methods import Moment, build
-from sam_repro.methods.factory import override, read
 from sam_repro.methods.direction import minus_ema
+from sam_repro.methods.factory import override, read
 
 
 def trained(name, dtype=torch.float64, loop=Loop, **fields):

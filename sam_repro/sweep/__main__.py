@@ -1,0 +1,86 @@
+"""`python scripts/sweep.py`, or `python -m sam_repro.sweep`: train what is missing of a table."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from sam_repro.outcome import DISK_FULL, INTERRUPTED, USER_ERROR
+from sam_repro.schema import UserError
+from sam_repro.sweep import slurm
+from sam_repro.sweep.child import command
+from sam_repro.sweep.live import View
+from sam_repro.sweep.options import USAGE, Options, parse
+from sam_repro.sweep.scheduler import Scheduler
+from sam_repro.sweep.slots import slots
+from sam_repro.sweep.work import Task, missing, work
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or {"-h", "--help"} & set(words):
+        print(USAGE, end="")
+        return 0 if words else USER_ERROR
+    try:
+        return sweep(parse(words))
+    except UserError as mistake:
+        print("error: " + " ".join(str(mistake).split()), file=sys.stderr)
+        return USER_ERROR
+    except KeyboardInterrupt:  # before anything was started
+        return INTERRUPTED
+    except BrokenPipeError:  # --dry-run | head
+        sys.stderr.close()
+        return 0
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        print(f"error: the disk is full ({error.filename}); make room and run the same command again", file=sys.stderr)
+        return DISK_FULL
+
+
+def sweep(options: Options) -> int:
+    writable(options.results)
+    if options.launcher == "slurm":
+        slurm.launcher_parameters(options.submit)
+    places = slots(options.gpus, options.per_gpu, options.slots, options.ranks)
+    patterns = [pattern for pattern in options.cells.split(",") if pattern]
+    found = work(options.table.split(","), options.budget, patterns, options.overrides, options.results)
+    todo = missing(found.tasks, options.results)
+    for note in found.notes:
+        print(f"note: {note}", flush=True)
+    print(f"{len(found.tasks)} runs, {len(found.tasks) - len(todo)} done, {len(todo)} to train", flush=True)
+    if options.dry_run:
+        for task in todo:
+            print(f"# {task.name} ({task.id})\n{shlex.join(['python', *command(task, places[0])[1:]])}")
+        return 0
+    if not todo:
+        return 0
+    with View(len(found.tasks), len(found.tasks) - len(todo)) as view:
+        if options.launcher == "slurm":
+            code = slurm.submit(todo, options, view)
+        else:
+            code = Scheduler(todo, places, options.stale, view).run()
+    say_how_it_ended(todo, options.results)
+    return code
+
+
+def say_how_it_ended(todo: Sequence[Task], results: Path) -> None:
+    left = missing(todo, results)
+    print(f"{len(todo) - len(left)} of {len(todo)} runs trained, {len(left)} left", flush=True)
+
+
+def writable(results: Path) -> None:
+    """A folder that can't be written to is found out before anything is written."""
+    nearest = results.absolute()
+    while not nearest.exists():
+        nearest = nearest.parent
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        raise UserError(f"results_dir={results}: can't write into {nearest}; choose another folder")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

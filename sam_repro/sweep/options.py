@@ -1,0 +1,118 @@
+"""The command line of `scripts/sweep.py`: words of the form key=value, as everywhere in the project."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+from sam_repro.compose import nearest
+from sam_repro.schema import UserError
+
+USAGE = """\
+python scripts/sweep.py table=asam/2 budget=mini [SETTING=VALUE ...] [OVERRIDE ...] [--dry-run]
+
+Trains what is missing of a table: every run once, whoever else works on the same results. Started again it goes on.
+
+  table=asam/2,asam/3      tables, as `python -m sam_repro.report list` names them
+  cells=resnet20/*         only the cells whose ROW/COLUMN matches (several: comma)
+  budget=mini              paper (default), mini or smoke
+  gpus=0-7 per_gpu=2       two runs at once on each of eight GPUs; with runtime.ranks=4 on each group of four
+  slots=2                  or so many runs at once, the machine's threads divided among them
+  launcher=slurm           or one job of a Slurm array for each run, set up by hydra.launcher.KEY=VALUE
+  results_dir=results      the folder that all schedulers share
+  stale=300                seconds without a heartbeat after which another scheduler takes a run over
+  --dry-run                print the commands and start nothing
+
+Anything else is an override of every run: dataset.root=/data track=none runtime.precision=fp32
+"""
+
+
+@dataclass
+class Options:
+    table: str = ""
+    cells: str = ""
+    budget: str = "paper"
+    gpus: str | None = None
+    per_gpu: int = 1
+    slots: int = 1
+    launcher: str = "local"
+    results_dir: str = "results"
+    stale: float = 300.0
+    dry_run: bool = False
+    ranks: int = 1  # of a run, from its override
+    submit: dict[str, str] = field(default_factory=dict)  # hydra.launcher.*
+    overrides: list[str] = field(default_factory=list)
+
+    @property
+    def results(self) -> Path:
+        return Path(self.results_dir)
+
+
+_SETTINGS = ("table", "cells", "budget", "gpus", "per_gpu", "slots", "launcher", "results_dir", "stale")
+_REFUSED = {
+    "seed": "a cell's seeds are the table's; budget.seeds=1 takes fewer of them",
+    "force": "to train a run again delete its folder in results/runs and its line in the ledger",
+    "budget.name": "write budget=NAME",
+}
+
+
+def parse(words: list[str]) -> Options:
+    options = Options()
+    for word in words:
+        key, equals, value = word.partition("=")
+        if word == "--dry-run":
+            options.dry_run = True
+        elif not equals or not key:
+            raise UserError(f"{word}: write KEY=VALUE, or --dry-run.{nearest(word, ['--dry-run'])}")
+        elif key.startswith("hydra.launcher."):
+            options.submit[key.removeprefix("hydra.launcher.")] = value
+        elif key.startswith("hydra"):
+            raise UserError(f"{key}: not in a sweep; for Slurm write launcher=slurm hydra.launcher.KEY=VALUE")
+        elif key in _REFUSED:
+            raise UserError(f"{key}: {_REFUSED[key]}")
+        elif key in _SETTINGS:
+            setattr(options, key, _typed(key, value))
+        else:
+            options.overrides.append(word)
+            if key == "runtime.ranks":
+                options.ranks = _whole(key, value)
+    return _checked(options)
+
+
+def _checked(options: Options) -> Options:
+    if not options.table:
+        raise UserError("table: name one, as in table=asam/2; `python -m sam_repro.report list` has them")
+    if options.launcher not in ("local", "slurm"):
+        raise UserError(f"launcher={options.launcher}: there are local and slurm")
+    if options.submit and options.launcher != "slurm":
+        raise UserError("hydra.launcher.* needs launcher=slurm")
+    if options.launcher == "slurm" and (options.gpus is not None or options.slots > 1):
+        raise UserError("launcher=slurm: leave gpus and slots out, Slurm gives hydra.launcher.gpus_per_node=1")
+    if options.gpus is not None and options.slots > 1:
+        raise UserError("slots: it is for the CPU; on GPUs write per_gpu=2")
+    if options.gpus is None and options.per_gpu > 1:
+        raise UserError("per_gpu: name the GPUs too, as in gpus=0-7")
+    return options
+
+
+def _typed(key: str, value: str) -> str | int | float:
+    kind = {f.name: f.type for f in fields(Options)}[key]
+    if kind == "int":
+        return _whole(key, value)
+    if kind == "float":
+        try:
+            number = float(value)
+        except ValueError:
+            number = 0.0
+        if not 0 < number < float("inf"):
+            raise UserError(f"{key} must be a number of seconds above 0, is {value}")
+        return number
+    if not value:
+        raise UserError(f"{key}= needs a value")
+    return value
+
+
+def _whole(key: str, value: str) -> int:
+    if not value.isdecimal() or int(value) < 1:
+        raise UserError(f"{key} must be a whole number from 1, is {value}")
+    return int(value)

@@ -1,0 +1,98 @@
+"""What a sweep has to do: the runs of some tables' cells, each once, and which of them are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from sam_repro.compose import nearest, options
+from sam_repro.outcome import DONE
+from sam_repro.report import ledger, spec
+from sam_repro.report.entry import usable
+from sam_repro.report.plan import Planned, plan
+from sam_repro.report.spec import Table
+from sam_repro.schema import UserError
+
+
+@dataclass(frozen=True)
+class Task:
+    id: str
+    cell: str  # the first of those that need the run: "asam/2 resnet20 sam"
+    seed: int
+    overrides: tuple[str, ...]
+    results: Path
+
+    @property
+    def name(self) -> str:
+        return f"{self.cell} seed {self.seed}"
+
+    @property
+    def folder(self) -> Path:
+        return self.results / "runs" / self.id
+
+    @property
+    def log(self) -> Path:
+        return self.results / "logs" / f"{self.id}.log"
+
+    def done(self) -> bool:
+        return (self.folder / DONE).exists()
+
+
+@dataclass(frozen=True)
+class Work:
+    tasks: list[Task]  # the first seed of every cell, then the second, ...: a whole table early
+    notes: list[str]  # what the user should know
+
+
+def work(refs: Sequence[str], budget: str, patterns: Sequence[str], extra: Sequence[str], results: Path) -> Work:
+    """All runs of the tables, or of those cells whose row/column matches a pattern, with extra overrides."""
+    if budget not in options("budget"):
+        raise UserError(f"budget={budget}: there is no such budget.{nearest(budget, options('budget'))}")
+    tables = [_chosen(spec.load(ref), patterns) for ref in refs]
+    if not any(table.cells for table in tables):
+        raise UserError(f"cells={','.join(patterns)}: no cell matches; write ROW/COLUMN, as in cells=resnet20/asam")
+    planned = _planned([_with(table, extra) for table in tables], budget)
+    untrained = {f"table {cell.cell.table}: {cell.why}" for cell in planned if cell.config is None}
+    notes = sorted(untrained)
+    runs = [(run, cell) for cell in planned for run in cell.runs]
+    if not runs:
+        raise UserError(f"there is nothing to train: {'; '.join(notes)}")
+    if extra and {run.id for run, _ in runs} != {run.id for cell in _planned(tables, budget) for run in cell.runs}:
+        notes.append("your overrides change what is trained: these runs are no cells of the published table")
+    tasks = dict[str, Task]()
+    for run, cell in sorted(runs, key=lambda item: item[0].seed):
+        tasks.setdefault(run.id, Task(run.id, cell.cell.name, run.seed, run.overrides, results))
+    return Work(list(tasks.values()), notes)
+
+
+def missing(tasks: Sequence[Task], results: Path) -> list[Task]:
+    """Those that are neither finished here nor in the ledger, as another machine's imported runs are."""
+    entries, _ = usable(ledger.read(results)[0])
+    ended = {entry["run_id"] for entry in entries if entry["status"] != "failed"}
+    return [task for task in tasks if task.id not in ended and not task.done()]
+
+
+def _planned(tables: list[Table], budget: str) -> list[Planned]:
+    found = [cell for cells in plan(tables, budget).values() for cell in cells]
+    for cell in found:
+        if cell.broken:
+            raise UserError(f"cell {cell.cell.name}: {cell.why}")
+    return found
+
+
+def _chosen(table: Table, patterns: Sequence[str]) -> Table:
+    if not patterns:
+        return table
+    cells = [c for c in table.cells if any(fnmatchcase(f"{c.row}/{c.column}", pattern) for pattern in patterns)]
+    return replace(table, cells=tuple(cells))
+
+
+def _with(table: Table, extra: Sequence[str]) -> Table:
+    """The table with the overrides in every cell; of two for one key the later stays: Hydra refuses a group twice."""
+    cells = [
+        replace(cell, overrides=tuple({o.partition("=")[0]: o for o in (*cell.overrides, *extra)}.values()))
+        for cell in table.cells
+    ]
+    return replace(table, cells=tuple(cells))
