@@ -159,7 +159,7 @@ def _table(ref: str, data: Any, *, figure: bool) -> Table:
     return Table(
         ref=ref,
         title=str(fields["title"]),
-        source=f"{source['paper']}, {source['where']}" + (f" [{source['file']}]" if "file" in source else ""),
+        source=f"{source['paper']}, {source['where']}",
         statistic=fields.get("statistic", "best"),
         rows=tuple(Line(k, str(v.get("label", k)), v.get("footnote")) for k, v in rows.items()),
         columns=tuple(Line(k, str(v.get("label", k)), v.get("footnote")) for k, v in columns.items()),
