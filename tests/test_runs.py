@@ -257,6 +257,30 @@ def test_torchrun_ends_on_a_finished_run_and_refuses_ranks_without_a_shard(tmp_p
 
 
 @pytest.mark.slow
+def test_the_debug_configs(tmp_path: Path, cli: Cli) -> None:
+    small = [a for a in TINY if not a.startswith(("budget", "track.every"))]
+    overfit = cli(
+        *small,
+        "model.width=16",
+        "debug=overfit",
+        "results_dir=overfit",
+        "schedule.epochs=3",
+        "budget.train_images=640",
+        timeout=300,
+    )
+    assert overfit.returncode == 0, overfit.stderr
+    (run,) = (tmp_path / "overfit/runs").iterdir()
+    epochs = [r for r in read(run) if r["kind"] == "epoch"]
+    assert epochs[-1]["train_loss"] < 0.05 < epochs[0]["train_loss"]
+    assert cli(*small, "debug=limit", "results_dir=limit").returncode == 0
+    (run,) = (tmp_path / "limit/runs").iterdir()
+    assert sum(r["kind"] == "step" for r in read(run)) == 10
+    assert cli(*small, "debug=profile", "results_dir=profile").returncode == 0
+    (run,) = (tmp_path / "profile/runs").iterdir()
+    assert json.loads((run / "trace.json").read_text())["traceEvents"]
+
+
+@pytest.mark.slow
 def test_a_resume_on_other_ranks_goes_on_with_the_same_shards(tmp_path: Path, cli: Cli) -> None:
     """One rank, two ranks, one rank: F-SAM's averages follow their shards, and the result is the undisturbed one's."""
     arguments = ["method=fsam", "method.m=4", "schedule.epochs=60", "budget.max_epochs=60"]
