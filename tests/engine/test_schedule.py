@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 import pytest
+import torch
+from rig import config, net, stepper
 
 from sam_repro.budget import epochs, warmup_epochs
 from sam_repro.compose import compose
@@ -35,6 +37,14 @@ def test_warmup_then_linear_cosine_or_inverse_root() -> None:
     assert schedule(Decay.linear, warmup_epochs=5.0).lr(125) == pytest.approx(0.05)
     assert schedule(Decay.cosine, warmup_epochs=5.0, final=0.2).lr(200) == pytest.approx(0.02)
     assert schedule(Decay.inverse_sqrt, warmup_epochs=5.0).lr(200) == pytest.approx(0.1 * math.sqrt(50 / 200))
+
+
+def test_trap_the_scheduler_drives_the_base_optimizer() -> None:
+    """A step is as long as the schedule says: the base optimizer's own groups get the rate, every step."""
+    s = stepper(config("method=sam", "base_optimizer=sgd_plain", "schedule=cosine"), net())
+    for step in (0, 7, 30):
+        outcome = s(torch.arange(16), 0, step)
+        assert [g["lr"] for g in s.optimizer.param_groups] == [outcome.lr] == [s.schedule.lr(step)]
 
 
 def test_constant_and_the_moment() -> None:

@@ -61,6 +61,7 @@ def missing() -> list[str]:
 @dataclass
 class Cluster:
     folder: Path
+    host: str
     env: Mapping[str, str]
 
     def __call__(self, *command: str, timeout: float = 60, **options: object) -> subprocess.CompletedProcess[str]:
@@ -83,7 +84,7 @@ class Cluster:
         waiting = [job for job, state in self.jobs().items() if state in ("PENDING", "RUNNING")]
         if waiting:
             self("scancel", "--quiet", *waiting)
-        self.wait(lambda: not list((self.folder / "spool").glob("*_*.*")), 60, "the steps to end")
+        self.wait(lambda: not list((self.folder / "spool").glob(f"{self.host}_*.*")), 60, "the steps to end")
 
     def report(self) -> str:
         """For a test that fails: what Slurm says of itself."""
@@ -113,7 +114,7 @@ def start(folder: Path, stack: ExitStack) -> Cluster:
     (folder / "gres.conf").write_text(f"NodeName={host} Name=gpu File=/dev/tty[1-2]\n")
     env = {k: v for k, v in os.environ.items() if not k.startswith("SLURM")}
     env |= {"SLURM_CONF": str(folder / "slurm.conf"), "PATH": env["PATH"] + ":/usr/sbin:/sbin"}
-    cluster = Cluster(folder, env)
+    cluster = Cluster(folder, host, env)
     munge = ["munged", "--foreground", "--force", f"--socket={folder}/munge.socket", f"--key-file={folder}/munge.key",
              f"--pid-file={folder}/munged.pid", f"--log-file={folder}/munged.log",
              f"--seed-file={folder}/munged.seed"]  # fmt: skip

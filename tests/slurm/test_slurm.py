@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,6 +65,7 @@ def preempt_and_release(cluster: Cluster, job: str, folder: Path) -> None:
     cluster.wait(lambda: cluster.jobs().get(job) == "PENDING", 60, f"{job} to be requeued")
     assert any(incidents(run) == ["interrupted"] for run in runs(folder).values()), "it has not saved"
     assert "Restarts=1" in cluster("scontrol", "show", "job", job).stdout
+    time.sleep(3)  # Slurm revokes a killed job's credentials by the second
     assert cluster("scontrol", "update", f"JobId={job}", "StartTime=now").returncode == 0
 
 
