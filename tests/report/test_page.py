@@ -14,6 +14,7 @@ from sam_repro.report.plan import plan
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.browser,
     pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="chromium and chromium-driver are not installed"),
 ]
 TABLE = "#asam-6-paper"

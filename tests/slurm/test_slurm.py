@@ -20,7 +20,7 @@ from sam_repro.record.metrics import read, without_times
 if TYPE_CHECKING:
     from conftest import Cluster
 
-pytestmark = [pytest.mark.slow]
+pytestmark = [pytest.mark.slow, pytest.mark.slurm]
 
 TABLE = [
     "table=asam/2", "cells=resnet20/sgd,resnet20/asam", "budget=smoke", "dataset=embedded", "model=resnet8",

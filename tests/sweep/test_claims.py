@@ -87,9 +87,10 @@ def test_a_claim_of_elsewhere_is_dead_when_its_heart_stops_by_the_watchers_own_c
     os.utime(claim.path, (1e9, 1e9))  # its machine's clock is years behind: nobody minds
     watch = Watch(0.3)
     assert watch.acquire(folder) is None
-    for _ in range(4):
+    for second in range(4):
         time.sleep(0.15)
-        claim.beat()
+        os.utime(claim.path, (1e9, 1e9 + second + 1))
+        assert watch.acquire(folder) is None
         assert watch.acquire(folder) is None
     time.sleep(0.4)
     taken = watch.acquire(folder)
