@@ -22,13 +22,13 @@ demo: install  ## Train SGD, SAM and ASAM on the embedded data set (about 4 minu
 	$(BIN)/python scripts/demo.py
 
 test: install  ## The quick test suite (under 8 minutes on two cores).
-	$(PYTEST) -n 2
+	$(PYTEST) -n 2 --dist worksteal
 
 test-slow: install  ## The rest: every method killed and resumed, every model, every experiment, Slurm, a browser.
-	$(PYTEST) -n 2 -m slow
+	$(PYTEST) -n 2 --dist worksteal -m slow
 
 smoke: install  ## Run every experiment at smoke budget on stand-in data.
-	$(PYTEST) -n 2 -m slow tests/test_smoke.py
+	$(PYTEST) -n 2 --dist worksteal -m slow tests/test_smoke.py
 
 lint: install  ## Check style (ruff).
 	$(BIN)/ruff check .
