@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from commands import TINY, Cli, command
+from filelock import FileLock
 
 from sam_repro.record.metrics import read, without_times
 
@@ -67,7 +68,10 @@ def kill_and_resume(tmp_path: Path, cli: Cli, *arguments: str, kills: int = 2, s
             time.sleep(0.002)
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
-        time.sleep(0.3)  # its ranks notice that their parent is gone
+        # Its ranks notice that their parent is gone, save, and let go of the run.
+        for lock in killed.glob("results/runs/*/.lock"):
+            with FileLock(lock, timeout=60):
+                pass
     last = start(killed, *arguments)
     out, err = last.communicate(timeout=300)
     assert last.returncode == 0, err
