@@ -13,6 +13,7 @@ from sam_repro.methods.spec import Direction, EmaOrder, Spec
 from sam_repro.methods.vector import Scalar, Tensors, axpy
 
 Columns = list[Tensors]
+Rule = Callable[[Spec, Tensors, Columns, Scalar], None]
 
 
 def gradient(spec: Spec, g: Tensors, aids: Columns, coefficient: Scalar) -> None:
@@ -51,7 +52,7 @@ def noise_plus_gradient(spec: Spec, g: Tensors, aids: Columns, coefficient: Scal
         torch._foreach_add_(g, noise)
 
 
-DIRECTIONS: dict[Direction, Callable[[Spec, Tensors, Columns, Scalar], None]] = {
+DIRECTIONS: dict[Direction, Rule] = {
     Direction.gradient: gradient,
     Direction.minus_ema: minus_ema,
     Direction.residual: residual,

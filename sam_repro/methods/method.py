@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from sam_repro.methods import descent
-from sam_repro.methods.direction import DIRECTIONS, gradient, minus_shared_ema
+from sam_repro.methods.direction import DIRECTIONS, Rule, gradient, minus_shared_ema
 from sam_repro.methods.geometry import is_normalised
 from sam_repro.methods.passes import GradFn, Overflow, Passes, owns_storage
 from sam_repro.methods.perturb import Group, Weights, climb
@@ -140,17 +140,20 @@ class Method:
 
     def _groups(self, state: State, where: list[int], g: Tensors, aids: dict[int, Tensor]) -> list[Group]:
         """Sort the parameters by what T and the direction do to them, each with the helpers of its direction."""
-        groups: dict[tuple[bool, object], Group] = {}
+        groups: dict[tuple[bool, Rule], Group] = {}
+        of_spec = DIRECTIONS[self.spec.direction]
         for i, x in zip(where, g, strict=True):
-            direction = DIRECTIONS[self.spec.direction]
-            helpers = [aids[i]] if i in aids and self.spec.direction is not Direction.gradient else []
+            direction = of_spec
+            helpers = [aids[i]] if i in aids and of_spec is not gradient else []
             if self.spec.direction is Direction.minus_ema:
                 m, total = self._memory.average(state, self._names[i], x)
                 helpers = [] if m is None else [m] if total is None else [m, total]
                 direction = gradient if m is None else direction if total is None else minus_shared_ema
             key = (self._normalised[i], direction)
-            group = groups.setdefault(key, Group(self._normalised[i], direction, aids=[[] for _ in helpers]))
-            group.w.append(self._params[i].detach())
+            group = groups.get(key)
+            if group is None:
+                group = groups[key] = Group(*key, aids=[[] for _ in helpers])
+            group.w.append(self._params[i])
             group.g.append(x)
             for column, helper in zip(group.aids, helpers, strict=True):
                 column.append(helper)

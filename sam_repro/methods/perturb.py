@@ -1,23 +1,24 @@
 """The ascent step: eps = rho T^2 d / l2(T d), and the one way to move the weights there and back.
 
-On a CPU the first half runs a piece at a time, everything to a piece while it is in cache; the second is one loop a
-tensor. On an accelerator both take `torch._foreach_*` over all tensors at once. The formulas are the same lines.
+On a CPU the first half does everything to a tensor, or to a piece of one, while it is in cache; the second is one loop
+over them. On an accelerator both take `torch._foreach_*` over all tensors at once. The formulas are the same lines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
+from sam_repro.methods.direction import Rule
 from sam_repro.methods.geometry import GEOMETRIES
 from sam_repro.methods.passes import owns_storage
 from sam_repro.methods.spec import Ball, Geometry, Spec
-from sam_repro.methods.vector import Scalar, Tensors, dot, flat, ratio, root
+from sam_repro.methods.vector import Scalar, Tensors, dot, dots, flat, ratio, root, total
 
-PIECE = 1 << 20  # elements: what is done to such a piece stays in the last level of cache, and calls are few
+PIECE = 1 << 20  # elements of T at a time: little memory, a piece that stays in the last level of cache, few calls
 
 
 @dataclass
@@ -25,7 +26,7 @@ class Group:
     """Parameters that are treated alike: their weights, gradients, and what the direction needs beside them."""
 
     normalised: bool
-    direction: Callable[[Spec, Tensors, list[Tensors], Scalar], None]
+    direction: Rule
     w: list[Tensor] = field(default_factory=list)
     g: list[Tensor] = field(default_factory=list)
     aids: list[list[Tensor]] = field(default_factory=list)
@@ -41,10 +42,12 @@ class Climb:
 
 def climb(spec: Spec, groups: Sequence[Group], rho: float, coefficient: Scalar, lazy: bool, observe: bool) -> Climb:
     """Turn g into u = T^2 d in place, u = T sign(d) for p = inf, and find the scale that makes it eps."""
-    norm2: Scalar = 0.0
+    squares: Tensors = []  # whose sum is l2(T d)^2
     seen = Observed(lazy, spec.p) if observe else None
     for group in groups:
-        for w, d, *aids in pieces([group.w, group.g, *group.aids], lazy, spec.geometry is Geometry.filterwise):
+        # Only T takes memory of its own, and a filter's norm needs the whole filter.
+        whole = not group.normalised or spec.geometry is Geometry.filterwise
+        for w, d, *aids in pieces([group.w, group.g, *group.aids], lazy, whole):
             # T before the direction, for Fisher's is made of g. The helpers' order is the direction's.
             t = GEOMETRIES[spec.geometry](w, d, spec.eta) if group.normalised else None
             if seen:
@@ -56,12 +59,12 @@ def climb(spec: Spec, groups: Sequence[Group], rho: float, coefficient: Scalar, 
                 torch._foreach_sign_(d)
             elif t is not None:
                 torch._foreach_mul_(d, t)
-            norm2 = norm2 + dot(d, d, lazy)  # l2(T d)^2
+            squares += dots(d, d)
             if t is not None:
                 torch._foreach_mul_(d, t)
             if seen:
                 seen.perturbation(d)
-    norm = root(norm2)
+    norm = root(total(squares, lazy))
     scale = rho if spec.p is Ball.linf else ratio(rho, norm)
     report: dict[str, Scalar] = {"ascent_norm": norm, "radius": rho}
     if seen:
@@ -122,13 +125,12 @@ def pieces(columns: Sequence[list[Tensor]], lazy: bool, whole: bool) -> Iterator
             yield [list(column) for column in columns]
         return
     for row in zip(*columns, strict=True):
-        views = [flat(t) for t in row]
-        same = all(t.stride() == row[0].stride() for t in row)
-        if whole or not same or row[0].numel() <= PIECE or any(v is None for v in views):
-            yield [[t] for t in row]
-        else:
+        views = [] if whole or row[0].numel() <= PIECE else [flat(t) for t in row]
+        if views and None not in views and all(t.stride() == row[0].stride() for t in row):
             cut = [torch.split(v, PIECE) for v in views if v is not None]
             yield from ([[part] for part in parts] for parts in zip(*cut, strict=True))
+        else:
+            yield [[t] for t in row]
 
 
 class Weights:
@@ -166,7 +168,7 @@ class Weights:
             if copied:
                 torch._foreach_add_([p.detach() for p, _ in copied], [u for _, u in copied])
         else:
-            for p, u in swapped:
+            for p, u in reversed(swapped):  # the norm was read forwards: its last tensors are still in cache
                 torch.add(p, u, alpha=scale, out=u)
             for p, u in copied:
                 p.add_(u, alpha=scale)

@@ -25,22 +25,35 @@ def flat(t: Tensor) -> Tensor | None:
 
 
 def dot(a: Tensors, b: Tensors, lazy: bool) -> Scalar:
-    """<a, b>. `torch.dot` runs on all threads, `vector_norm` on one; on a CPU the sum over tensors is in fp64."""
-    parts = [_dot(x, y) for x, y in zip(a, b, strict=True)]
-    if not lazy:
-        values = [part.item() for part in parts]
-        # fsum raises where infinities of both signs meet; a diverged run is no crash.
-        return math.fsum(values) if all(map(math.isfinite, values)) else math.nan
-    return torch.stack(parts).sum() if parts else 0.0
+    """<a, b>. `torch.dot` runs on all threads, `vector_norm` on one."""
+    return total(dots(a, b), lazy)
+
+
+def dots(a: Tensors, b: Tensors) -> Tensors:
+    """The parts of <a, b>, one a tensor."""
+    return [_dot(x, y) for x, y in zip(a, b, strict=True)]
+
+
+def total(parts: Tensors, lazy: bool) -> Scalar:
+    """On a CPU without rounding before the end: how the parts were grouped must not show."""
+    if lazy:
+        return torch.stack(parts).sum() if parts else 0.0
+    values = [part.item() for part in parts]
+    # fsum raises where infinities of both signs meet; a diverged run is no crash.
+    return math.fsum(values) if all(map(math.isfinite, values)) else math.nan
 
 
 def _dot(x: Tensor, y: Tensor) -> Tensor:
     if x.dtype in (torch.float16, torch.bfloat16):
-        x, y = x.float(), y.float()
-    one = flat(x) if x.stride() == y.stride() else None
-    if one is None:
-        return torch.dot(x.reshape(-1), y.reshape(-1))
-    return torch.dot(one, one if y is x else one if (other := flat(y)) is None else other)
+        x, y = x.float(), x.float() if y is x else y.float()
+    if y is x:
+        one = flat(x)
+        one = x.reshape(-1) if one is None else one
+        return torch.dot(one, one)
+    one, other = (flat(x), flat(y)) if x.stride() == y.stride() else (None, None)
+    if one is None or other is None:
+        one, other = x.reshape(-1), y.reshape(-1)
+    return torch.dot(one, other)
 
 
 def axpy(y: Tensors, a: Scalar, x: Tensors) -> None:
@@ -53,10 +66,7 @@ def axpy(y: Tensors, a: Scalar, x: Tensors) -> None:
 
 def stretch(y: Tensors, a: Scalar) -> None:
     """y *= a, in place."""
-    if isinstance(a, Tensor):
-        torch._foreach_mul_(y, a)
-    else:
-        torch._foreach_mul_(y, a)
+    torch._foreach_mul_(y, a)
 
 
 def root(a: Scalar) -> Scalar:
