@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sam_repro import CONFIGS
 from sam_repro.methods.spec import Ascent
 from sam_repro.schema import Config
 
@@ -43,3 +44,8 @@ def within_budget(config: Config) -> Config:
 
 def _least(value: int | None, cap: int) -> int | None:
     return None if value is None else min(value, cap)
+
+
+def names() -> list[str]:
+    """The files of configs/budget."""
+    return sorted(file.stem for file in (CONFIGS / "budget").glob("*.yaml"))

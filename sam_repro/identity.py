@@ -28,8 +28,8 @@ NOT_SCIENCE = frozenset({
 })  # fmt: skip
 
 
-def run_id(config: Config) -> str:
-    text = json.dumps({"recipe": RECIPE_VERSION, **science(config)}, sort_keys=True, separators=(",", ":"))
+def run_id(config: Config, images: str | None = None) -> str:
+    text = json.dumps({"recipe": RECIPE_VERSION, **science(config, images)}, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -37,11 +37,14 @@ def run_folder(config: Config) -> Path:
     return Path(config.results_dir) / "runs" / run_id(config)
 
 
-def science(config: Config) -> dict[str, Any]:
-    """The part of a configuration that changes its numbers, as nested plain values, defaults dropped."""
+def science(config: Config, images: str | None = None) -> dict[str, Any]:
+    """The part of a configuration that changes its numbers, as nested plain values, defaults dropped.
+
+    images: which images dataset=folder had, where a record says so and the folder itself need not be there.
+    """
     found = _differing(plain(config), _defaults(), "")
     if config.dataset.name is Source.folder:
-        found["dataset"]["images"] = _images(config.dataset.root)
+        found["dataset"]["images"] = images or _images(config.dataset.root)
     if config.model.weights is not None and Path(config.model.weights).is_file():
         # What is in the file counts, not where it lies.
         found["model"]["weights"] = hashlib.sha256(Path(config.model.weights).read_bytes()).hexdigest()

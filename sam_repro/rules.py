@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sam_repro.budget import recipe_epochs
-from sam_repro.methods.spec import Ascent
+from sam_repro.methods.spec import Ascent, Direction
 from sam_repro.models.catalog import problems as model_problems
 from sam_repro.schema import Config, Precision, Split, UserError
 
@@ -104,8 +104,8 @@ def _rules(c: Config) -> Iterator[tuple[str, bool, str]]:
         yield ("runtime.ranks", batch // m % ranks != 0,
                f"is {ranks} and must divide the {batch // m} shards that method.m={m} makes of a batch")  # fmt: skip
         yield "loop.drop_last", not c.loop.drop_last, "must be true with method.m: a short batch has no equal shards"
-        yield ("method.m", c.method.ascent is Ascent.full,
-               f"is {m}, but the full gradient (method.ascent=full) has no shards: leave method.m out")  # fmt: skip
+        yield ("method.m", c.method.ascent is Ascent.full or c.method.direction is Direction.residual,
+               f"is {m}, but the full gradient has no shards: leave method.m out")  # fmt: skip
     larger = c.method.ascent_batch
     yield (
         "method.ascent_batch",

@@ -151,7 +151,7 @@ class Unit(Enum):
 
 @dataclass
 class ScheduleConfig:
-    epochs: int = 200  # of a plain run; budget.epochs scales it
+    epochs: int = 200  # of a run; budget.epochs scales it
     plain_epochs: int | None = None  # where a method without ascent gets other epochs (ASAM's SGD rows: twice as many)
     decay: Decay = Decay.cosine
     per: Unit = Unit.step

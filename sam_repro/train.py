@@ -101,7 +101,8 @@ def prepared(config: Config, ranks: Ranks) -> tuple[data_room.Data, Loop]:
 def run(config: Config, folder: Path, data: data_room.Data, loop: Loop, overrides: list[str]) -> int:
     ranks, steps = loop.ranks, loop.stepper.schedule.steps
     checkpoints = Checkpoints(folder, ranks)
-    env = environment(ranks=ranks.world, device=ranks.device.type)
+    gpus = [torch.cuda.get_device_name(ranks.device)] * ranks.world if ranks.device.type == "cuda" else []
+    env = environment(gpus=gpus, ranks=ranks.world, device=ranks.device.type)
     with Recorder(folder, plain(config), config.track, run_id(config), main=ranks.main, total_steps=steps,
                   epochs=epochs(config)) as recorder:  # fmt: skip
         # ---------------------------------------------------------------------- on from where an earlier start stopped

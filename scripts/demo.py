@@ -1,14 +1,21 @@
-"""SGD, SAM and ASAM on the embedded data set with 40 % label noise: a table and a learning-curve picture."""
+"""SGD, SAM and ASAM on the embedded data set with 40 % label noise: a table and a learning-curve picture.
+
+`python scripts/demo.py [key=value ...]`: overrides of all three runs, such as budget=smoke or results_dir=...
+"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works in a checkout that is not installed
+
 from sam_repro.compose import compose
 from sam_repro.identity import run_folder
 from sam_repro.launch import launch
+from sam_repro.outcome import USER_ERROR
 from sam_repro.report.demo import write
+from sam_repro.schema import UserError
 
 METHODS = ("plain", "sam_demo", "asam_demo")
 
@@ -28,4 +35,11 @@ def main(overrides: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(__doc__)
+        sys.exit()
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except UserError as mistake:
+        print(f"error: {mistake}", file=sys.stderr)
+        sys.exit(USER_ERROR)

@@ -51,8 +51,8 @@ def test_methods_know_torch_and_themselves_only() -> None:
             assert own or top in allowed, f"{file.name} imports {name}"
 
 
-@pytest.mark.parametrize("room", ["report", "record"])
-def test_report_and_record_import_no_torch(room: str) -> None:
+@pytest.mark.parametrize("room", ["report", "record", "sweep"])
+def test_report_record_and_sweep_import_no_torch(room: str) -> None:
     for file in files(room):
         for name in imports(file):
             assert name.split(".")[0] not in ("torch", "torchvision", "timm"), f"{file.name} imports {name}"

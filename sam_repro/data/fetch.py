@@ -20,6 +20,7 @@ from filelock import FileLock
 
 from sam_repro.data.layouts import ENVIRONMENT, LAYOUTS, MANIFEST, Layout, read
 from sam_repro.data.origins import ORIGINS, UnreachableError
+from sam_repro.outcome import USER_ERROR
 from sam_repro.record.atomic import open_atomic
 from sam_repro.schema import Source, UserError
 
@@ -126,13 +127,15 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         if options.name in TRANSFER:
+            if options.origin not in ("auto", "torchvision"):
+                raise UserError(f"--from {options.origin} has no {options.name}: torchvision has it")
             print(fetch_transfer(options.name, options.root))
         else:
             print(fetch(options.name, options.root, options.origin))
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2
+        return USER_ERROR
     except OSError as error:
         print(f"error: {options.root}: {error.strerror or error} (what was fetched so far is kept)", file=sys.stderr)
-        return 2
+        return USER_ERROR
     return 0

@@ -17,6 +17,7 @@ from sam_repro.data.finish import Finish, Normalise, send
 from sam_repro.data.pictures import ArrayPictures, FilePictures, Tally, UnreadableError
 from sam_repro.data.preprocess import Transform
 from sam_repro.data.sets import Batch, EvalData, TrainData
+from sam_repro.machine import cores
 
 Pictures = FilePictures | ArrayPictures
 _AHEAD = 4  # batches a worker prepares before they are asked for
@@ -70,8 +71,8 @@ def worker_count(wanted: int | None) -> int:
     """The rank's share of the cores it may run on."""
     if wanted is not None:
         return wanted
-    cores = len(os.sched_getaffinity(0)) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    return min(max(cores, 1), _MOST_WORKERS)
+    share = cores() // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    return min(max(share, 1), _MOST_WORKERS)
 
 
 def _run_ahead(samples: Samples, batches: Iterable[Tensor], workers: int, device: torch.device) -> Iterator[Raw]:

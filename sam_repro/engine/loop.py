@@ -16,7 +16,6 @@ from sam_repro.engine.profiling import profiler
 from sam_repro.engine.ranks import Ranks
 from sam_repro.engine.requests import SAVE, STOP, Interrupted, Requests
 from sam_repro.engine.step import Outcome, Stepper
-from sam_repro.methods.spec import Ascent
 from sam_repro.record import Recorder
 from sam_repro.schema import Config, OnDivergence
 
@@ -145,7 +144,7 @@ class Loop:
             "step": step,
             "epoch": self.progress.epoch + 1,
             "loss": float(outcome.descent_loss),
-            "loss_ascent": float(outcome.loss) if self.config.method.ascent is not Ascent.none else None,
+            "loss_ascent": float(outcome.loss) if "loss_perturbed" in outcome.method else None,
             "grad_norm": None if outcome.grad_norm is None else float(outcome.grad_norm),
             "radius": details.pop("radius", None),
             "lr": outcome.lr,

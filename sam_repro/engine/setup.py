@@ -7,12 +7,12 @@ import os
 
 import torch
 
+from sam_repro.machine import cores
 from sam_repro.schema import Determinism, RuntimeConfig
 
 
 def prepare(runtime: RuntimeConfig, seed: int, local_ranks: int) -> None:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    torch.set_num_threads(runtime.threads or max(1, cores // max(1, local_ranks)))
+    torch.set_num_threads(runtime.threads or max(1, cores() // max(1, local_ranks)))
     torch.manual_seed(seed)
     bitwise = runtime.determinism is Determinism.bitwise
     if bitwise:

@@ -15,7 +15,7 @@ from sam_repro.engine.precision import LossScale
 from sam_repro.engine.ranks import Ranks
 from sam_repro.engine.schedule import Schedule
 from sam_repro.methods import Method, Moment, Overflow
-from sam_repro.schema import Config
+from sam_repro.schema import Config, Precision
 
 
 @dataclass
@@ -41,7 +41,7 @@ class Stepper:
         self.config, self.method, self.optimizer = config, method, optimizer
         self.schedule, self.data, self.ranks = schedule, data, ranks
         self.parameters = [p for p in model.parameters() if p.requires_grad]
-        self.scale = LossScale(config.runtime.precision.name == "fp16")
+        self.scale = LossScale(config.runtime.precision is Precision.fp16)
         self.statistics = RunningStatistics(model, config.loop.batchnorm)
         self.grad_fn = GradFn(
             config, forward or model, self.parameters, data, ranks, self.scale, self.statistics,

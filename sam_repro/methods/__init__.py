@@ -1,4 +1,4 @@
-"""The papers' methods as gradient estimators, usable in any PyTorch loop. Needs torch and nothing else.
+"""The papers' methods as gradient estimators, usable in any PyTorch loop. Needs torch, and YAML for a name.
 
     from sam_repro.methods import build
     method = build("asam", model, rho=0.5)

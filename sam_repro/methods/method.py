@@ -143,20 +143,21 @@ class Method:
         groups: dict[tuple[bool, Rule], Group] = {}
         of_spec = DIRECTIONS[self.spec.direction]
         for i, x in zip(where, g, strict=True):
-            direction = of_spec
-            helpers = [aids[i]] if i in aids and of_spec is not gradient else []
+            direction, helpers = of_spec, []  # type: Rule, Tensors
             if self.spec.direction is Direction.minus_ema:
                 m, total = self._memory.average(state, self._names[i], x)
                 helpers = [] if m is None else [m] if total is None else [m, total]
                 direction = gradient if m is None else direction if total is None else minus_shared_ema
+            elif i in aids and direction is not gradient:
+                helpers = [aids[i]]
             key = (self._normalised[i], direction)
             group = groups.get(key)
             if group is None:
                 group = groups[key] = Group(*key, aids=[[] for _ in helpers])
             group.w.append(self._params[i])
             group.g.append(x)
-            for column, helper in zip(group.aids, helpers, strict=True):
-                column.append(helper)
+            for k, helper in enumerate(helpers):
+                group.aids[k].append(helper)
         return list(groups.values())
 
     def _against_full_gradient(

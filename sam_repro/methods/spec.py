@@ -221,17 +221,17 @@ class Spec:
 
         NaN where it depends on a size that is not given: the batch's and the training set's.
         """
-        known = float("nan")
+        unknown = float("nan")
         if self.ascent is Ascent.none:
             return float(self.draws)
         first = {
             Ascent.batch: self.fraction,
             Ascent.other: 1.0,
-            Ascent.larger: self.ascent_batch / batch if self.ascent_batch and batch else known,
-            Ascent.full: train / batch if train and batch else known,
+            Ascent.larger: self.ascent_batch / batch if self.ascent_batch and batch else unknown,
+            Ascent.full: train / batch if train and batch else unknown,
         }[self.ascent]
         if self.direction is Direction.residual:
-            first += train / batch if train and batch else known
+            first += train / batch if train and batch else unknown
         # Choosing the samples takes a forward pass over all of them, about a third of a forward and backward pass.
         second = 1.0 if self.keep == 1 else 1 / 3 + self.keep
         return (first + second + self.every - 1) / self.every

@@ -14,15 +14,16 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-FILE = "env.json"
+from sam_repro.machine import cores, cpu
+
 _PACKAGE = "sam-repro"
 _HERE = Path(__file__).resolve().parent
 
 
-def environment(*, gpus: Sequence[str] | None = None, ranks: int = 1, device: str | None = None) -> dict[str, Any]:
+def environment(*, gpus: Sequence[str] = (), ranks: int = 1, device: str | None = None) -> dict[str, Any]:
     """The content of env.json.
 
-    gpus    names of the devices that the run uses, one each; null asks nvidia-smi for all of the machine
+    gpus    names of the devices that the run uses, one a rank
     ranks   processes of the run
     device  as the run resolved it ("cpu", "cuda")
     """
@@ -33,9 +34,9 @@ def environment(*, gpus: Sequence[str] | None = None, ranks: int = 1, device: st
         "ranks": ranks,
         "device": device,
         "hardware": {
-            "gpus": list(gpus) if gpus is not None else _gpus(),
-            "cpu": _cpu(),
-            "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+            "gpus": list(gpus),
+            "cpu": cpu(),
+            "cores": cores(),
             "memory_gb": _memory_gb(),
         },
         "os": platform.platform(),
@@ -89,21 +90,6 @@ def _version(name: str) -> str | None:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
-
-
-def _gpus() -> list[str]:
-    names = _output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
-    return names.splitlines() if names else []
-
-
-def _cpu() -> str | None:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine() or None
 
 
 def _memory_gb() -> float | None:

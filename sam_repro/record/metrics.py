@@ -6,9 +6,10 @@ kind "step", every `track.every` steps:
     step           optimizer steps done
     epoch          the epoch that the step belongs to
     loss           mean loss of the pass that gave the final gradient
-    loss_ascent    mean loss of the first pass; null where a step has only one
+    loss_ascent    mean loss of the first pass; null where a step has only one, as LookSAM's between its ascents
     grad_norm      l2 norm of the final gradient, before clipping
     radius         rho of this step
+    ascent_norm, gradient_norm, perturbation_norm, distance_to_sam   of a step with an ascent (docs/methods.md)
     lr             learning rate of this step
     images_per_s   training samples a second since the record before (each counted once, however many passes)
     time           seconds trained so far, summed over interruptions
@@ -18,7 +19,7 @@ kind "epoch", at the end of each:
     time           as above
 kind "event", when something happened to the training itself, and would again if the run were repeated:
     name           "collapsed", "skipped", ...
-    step, epoch    and what else belongs to it
+    step           and what else belongs to it
 
 What happens to a *process* (interrupted, resumed, a checkpoint that fell back) is not in here but in events.jsonl:
 metrics.jsonl is, times aside, bit-identical between an interrupted run and an uninterrupted one.

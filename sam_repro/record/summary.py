@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 FILE = "summary.json"
-STATUSES = ("done", "collapsed", "interrupted", "failed")
+STATUSES = ("done", "collapsed")
 
 
 def summarise(

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from sam_repro.outcome import USER_ERROR
 from sam_repro.schema import UserError
 
-USER_ERROR = 2
 FORMATS = ("md", "tex", "html", "json", "csv")
 
 USAGE = """\

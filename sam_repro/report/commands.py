@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sam_repro import CONFIGS
+from sam_repro.budget import names
+from sam_repro.outcome import USER_ERROR
 from sam_repro.report import spec
 from sam_repro.report.spec import Table
 from sam_repro.report.strict import nearest
@@ -16,8 +17,6 @@ from sam_repro.schema import UserError
 if TYPE_CHECKING:
     from sam_repro.report.entry import Entry
     from sam_repro.report.plan import Planned
-
-PAPER = "paper"
 
 
 def list_tables() -> int:
@@ -124,9 +123,8 @@ def _tables(ref: str | None) -> list[Table]:
 def _planned(tables: list[Table], budget: str) -> dict[str, list[Planned]]:
     from sam_repro.report.plan import plan as plan_tables
 
-    known = sorted(path.stem for path in (CONFIGS / "budget").glob("*.yaml"))
-    if budget not in known:
-        raise UserError(f"budget={budget}: unknown budget{nearest(budget, known)}")
+    if budget not in names():
+        raise UserError(f"budget={budget}: unknown budget{nearest(budget, names())}")
     return plan_tables(tables, budget)
 
 
@@ -152,4 +150,4 @@ def _broken(planned: list[Planned]) -> int:
         return 0
     more = f" (and {len(broken) - 1} more cells)" if len(broken) > 1 else ""
     print(f"error: cell {broken[0].cell.name}: {broken[0].why}{more}", file=sys.stderr)
-    return 2
+    return USER_ERROR

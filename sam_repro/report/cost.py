@@ -1,8 +1,8 @@
 """What a run will cost before it is started: passes, FLOPs, hours on a named device, memory. Estimates, all of them.
 
 A forward pass takes 2 FLOPs a multiply-add, a backward pass twice the forward's. Hours are FLOPs over the device's peak
-in the run's precision, times a utilisation that is common in training. Evaluation is left out (a
-few percent).
+in the run's precision, times a utilisation that is common in training. Evaluation is left out, a
+few percent.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ DEVICES: dict[str, tuple[float, float, float]] = {
     "cpu": (0.8, 0.4, 16.0),  # two cores of a recent server; measured rather than printed on a sheet
 }
 
-# Training images of the whole sets.
+# Training images of the whole sets. A folder of one's own: as many as CIFAR has, for want of a better guess.
 IMAGES = {
     "embedded": 10_000, "fashion_mnist": 60_000, "cifar10": 50_000, "cifar100": 50_000, "imagenet": 1_281_167,
-    "flowers102": 2_040, "pets": 3_680,
+    "flowers102": 2_040, "pets": 3_680, "synthetic": 1_024,
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from typing import Any, NotRequired, TypedDict, cast
 from sam_repro.identity import RECIPE_VERSION, run_id, science
 from sam_repro.schema import Config
 
-ENDED = ("done", "collapsed", "failed")
+ENDED = ("done", "collapsed")
 OF_A_RUN = ("test_accuracy", "test_top5")  # the epoch records that become metrics of the entry
 
 
@@ -28,9 +28,7 @@ class Entry(TypedDict):
 
     run_id: str
     recipe_version: int
-    overrides: list[
-        str
-    ]  # what the run was started with, `+experiment=...` included; ["study/<name>"] for a study's result
+    overrides: list[str]  # what the run was started with, `+experiment=...` included
     config: dict[str, Any]  # the science part of the configuration, as `sam_repro.identity.science` gives it
     seed: int
     budget: str  # paper, mini, smoke, ...

@@ -39,7 +39,7 @@ def plan(tables: list[Table], budget: str = PAPER) -> dict[str, list[Planned]]:
 
     def planned(table: Table, cell: Cell) -> Planned:
         if not _trained(table):
-            return Planned(cell, None, (), table.not_run or f"a result of the study {table.study}")
+            return Planned(cell, None, (), table.not_run)
         overrides = (*cell.overrides, *extra)
         config = composed[overrides]
         if isinstance(config, UserError):
@@ -53,7 +53,7 @@ def plan(tables: list[Table], budget: str = PAPER) -> dict[str, list[Planned]]:
 
 
 def _trained(table: Table) -> bool:
-    return not (table.not_run or table.study)
+    return not table.not_run
 
 
 def _run(config: Config, overrides: Overrides, seed: int) -> Run:

@@ -1,7 +1,7 @@
 """A published table as data: configs/table/<paper>/<table>.yaml (or figure/) -> `Table`.
 
     title: what the caption says
-    source: {paper: ..., where: table 2, file: ...}
+    source: {paper: ..., where: table 2}
     metric: test_accuracy        # key of the ledger's metrics; a row or column may name its own
     unit: "%"
     statistic: best              # the paper reports the maximum over the epochs; or last
@@ -15,7 +15,7 @@
     footnotes: [...]
 
 A claim is the printed text, so that the YAML can be laid beside the paper; "94.60" alone needs quotes to stay text. A
-table of results that no training run gives says `study: name` (a ledger line of that study) or `not_run: why`.
+table of results that no training run gives says `not_run: why`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ from sam_repro.schema import UserError
 
 _TABLE = {
     "title", "source", "metric", "unit", "statistic", "kind", "n", "seeds", "baseline", "overrides", "columns", "rows",
-    "cells", "footnotes", "study", "not_run",
+    "cells", "footnotes", "not_run",
 }  # fmt: skip
-_LINE = {"label", "overrides", "claims", "n", "seeds", "succeeded", "metric", "unit", "baseline", "footnote"}
+_COLUMN = {"label", "overrides", "metric", "unit", "footnote"}
+_ROW = _COLUMN | {"claims", "n", "seeds", "succeeded", "baseline"}
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,6 @@ class Table:
     columns: tuple[Line, ...]
     cells: tuple[Cell, ...]
     footnotes: tuple[str, ...]
-    study: str | None
     not_run: str | None
     figure: bool  # read from configs/figure: cells of a figure whose values are not at hand
 
@@ -140,11 +140,15 @@ def _table(ref: str, data: Any, *, figure: bool) -> Table:
         raise UserError(f"{where}: statistic must be best or last, is {fields['statistic']!r}")
     if fields.get("kind", "printed") not in ("printed", "log", "missing"):
         raise UserError(f"{where}: kind must be printed, log or missing, is {fields['kind']!r}")
-    source = known_keys(f"{where} source", fields["source"], {"paper", "where", "file"}, needed={"paper", "where"})
+    source = known_keys(f"{where} source", fields["source"], {"paper", "where"}, needed={"paper", "where"})
     columns = {
-        str(k): _line(f"{where} column {k}", v) for k, v in mapping(f"{where} columns", fields["columns"]).items()
+        str(k): known_keys(f"{where} column {k}", v or {}, _COLUMN)
+        for k, v in mapping(f"{where} columns", fields["columns"]).items()
     }
-    rows = {str(k): _line(f"{where} row {k}", v) for k, v in mapping(f"{where} rows", fields["rows"]).items()}
+    rows = {
+        str(k): known_keys(f"{where} row {k}", v or {}, _ROW)
+        for k, v in mapping(f"{where} rows", fields["rows"]).items()
+    }
     own = {str(k): v for k, v in mapping(f"{where} cells", fields.get("cells") or {}).items()}
     for name in own:
         if name not in [f"{row}/{column}" for row in rows for column in columns]:
@@ -165,7 +169,6 @@ def _table(ref: str, data: Any, *, figure: bool) -> Table:
         columns=tuple(Line(k, str(v.get("label", k)), v.get("footnote")) for k, v in columns.items()),
         cells=tuple(cells),
         footnotes=tuple(str(x) for x in fields.get("footnotes", ())),
-        study=fields.get("study"),
         not_run=fields.get("not_run"),
         figure=figure,
     )
@@ -232,7 +235,3 @@ def _overrides(where: str, layers: Iterable[Any]) -> tuple[str, ...]:
             merged.pop(key, None)
             merged[key] = override
     return tuple(merged.values())
-
-
-def _line(where: str, data: Any) -> Fields:
-    return known_keys(where, data or {}, _LINE)

@@ -1,7 +1,7 @@
 """In what state each run of a cell is, from the ledger and the run folders.
 
 done, collapsed   the ledger has its result
-failed            the ledger or its claim says so
+failed            its claim says so
 running           somebody holds its claim, or writes its metrics.jsonl, and did so within the last minutes
 queued            a scheduler has it on its list
 missing           none of these; also a run whose heart stopped
@@ -46,7 +46,7 @@ def state_of(run: Run, entry: Mapping[str, Any] | None, results: Path, now: floa
             run, "missing", note="finished, but its line in the ledger is lost: start it once more to write it"
         )
     claim = read_json(folder / CLAIM)
-    if claim.get("state") == "failed" or read_json(folder / "summary.json").get("status") == "failed":
+    if claim.get("state") == "failed":
         return RunState(run, "failed", note=str(claim.get("error", "")))
     ages = [age for name in _SIGNS if (age := _age(folder / name, now)) is not None]
     age = min(ages, default=None)

@@ -82,8 +82,6 @@ def _result(
     budget: str,
     results_dir: Path,
 ) -> Result:
-    if table.study:
-        return _of_study(table, planned, entries)
     cell = planned.cell
     mine = [entries[run.id] for run in planned.runs if run.id in entries]
     ended = [e for e in mine if e["status"] == "collapsed" or (e["status"] == "done" and cell.metric in e["metrics"])]
@@ -132,31 +130,6 @@ def failed_completely(entry: Entry, planned: Planned) -> bool:
     if planned.config is None or entry["budget"] != PAPER or accuracy is None or accuracy["best"] is None:
         return False
     return accuracy["best"] <= CHANCE * 100.0 / planned.config.dataset.classes
-
-
-def _of_study(table: Table, planned: Planned, entries: Mapping[str, Entry]) -> Result:
-    """A study writes its numbers as metrics `row/column` of the line whose overrides are `study/<name>`."""
-    cell = planned.cell
-    found = [entry for entry in entries.values() if f"study/{table.study}" in entry["overrides"]]
-    newest = max(found, key=lambda entry: entry.get("finished", ""), default=None)
-    metric = newest["metrics"].get(f"{cell.row}/{cell.column}") if newest else None
-    measured = sample([metric["last"]] if metric and metric["last"] is not None else [])
-    done = int(measured is not None)
-    budget = newest["budget"] if newest else PAPER
-    return Result(
-        cell=cell,
-        planned=1,
-        finished=done,
-        succeeded=done,
-        best=measured,
-        last=measured,
-        difference=None,
-        verdict=verdict(cell.claim, measured, finished=done, planned=1, budget=budget),
-        runs=(),
-        seconds=0.0,
-        passes=0.0,
-        why=None if done else planned.why,
-    )
 
 
 def total_passes(entries: Iterable[Entry]) -> float:

@@ -34,8 +34,6 @@ def check(entries: list[Entry], results: Path) -> list[Finding]:
 
 
 def _entry(entry: Entry) -> Iterable[Finding]:
-    if any(override.startswith("study/") for override in entry["overrides"]):
-        return
     name = f"run {entry['run_id']}"
     if entry["recipe_version"] != RECIPE_VERSION:
         yield Finding(
@@ -68,11 +66,13 @@ def _folder(folder: Path) -> Iterable[Finding]:
 
 def _id_of(stored: Any) -> str | None:
     try:
+        stored = OmegaConf.create(stored)
+        images = stored.dataset.pop("images") if OmegaConf.select(stored, "dataset.images") else None
         config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Config), stored))
     except OmegaConfBaseException:
         return None
     assert isinstance(config, Config)
-    return run_id(config)
+    return run_id(config, images)
 
 
 def _code(entries: list[Entry]) -> Iterable[Finding]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from sam_repro.budget import names
 from sam_repro.record.atomic import write_atomic
 from sam_repro.report import render_data, render_md, render_tex
 from sam_repro.report.entry import Entry
@@ -25,7 +26,7 @@ Plans = Mapping[str, Mapping[str, list[Planned]]]  # budget -> table -> cells
 
 def budgets(entries: Mapping[str, Entry]) -> list[str]:
     """The paper's, then those of which the ledger has runs."""
-    return [PAPER, *sorted({entry["budget"] for entry in entries.values()} & {"mini", "smoke"})]
+    return [PAPER, *sorted({entry["budget"] for entry in entries.values()} & set(names()) - {PAPER})]
 
 
 def joined(tables: Sequence[Table], planned: Plans, entries: Mapping[str, Entry], results: Path) -> list[Joined]:

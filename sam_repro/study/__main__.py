@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from sam_repro.outcome import USER_ERROR
 from sam_repro.schema import UserError
 
-USER_ERROR = 2
 # Module of this package -> what it shows. Each has `main(arguments) -> exit code` and its own --help.
 STUDIES = {"toy": "every method on L(w) = |w1 ReLU(w2) - 0.04| (ASAM figure 3): trajectories as a picture or as JSON"}
 

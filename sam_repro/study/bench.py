@@ -25,7 +25,7 @@ from sam_repro.study.timing import CLOCKS, Bar, hardware
 
 USER_ERROR = 2
 # At least so many times faster than pytorch_optimizer's, malloc tuned and not; at most so many extra bytes a parameter,
-# swapping and copying. ASAM works through scratch of at most one tensor, of which the largest is 0.4 bytes a parameter.
+# swapping and copying. ASAM works through scratch, at most one tensor: the largest is 0.4 bytes a parameter.
 UPDATE = {"sam": (2.5, 6.0, 0.0, 4.0), "asam": (1.7, 4.0, 0.4, 4.0), "fsam": (2.0, 4.0, 4.0, 8.0)}
 INPUT = 15.0
 Options = argparse.Namespace

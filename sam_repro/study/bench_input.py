@@ -1,6 +1,6 @@
 """How fast training images come: this project's input against the usual torchvision DataLoader, in one process.
 
-    OMP_NUM_THREADS=2 python -m sam_repro.study.bench_input [--json]
+    OMP_NUM_THREADS=2 python scripts/bench.py input [--json]
 
 Both make batches of 128 of CIFAR's shape, randomly cropped (padding 4), flipped and normalised, as float32 tensors. The
 opponent decodes nothing either: it crops and flips PIL images of the array in memory, with 0 and with 2 workers, and
@@ -9,12 +9,7 @@ the better of the two counts. Rounds are interleaved, the first is thrown away, 
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import platform
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -111,33 +106,3 @@ def measure(images: Tensor, rounds: int) -> dict[str, Any]:
         "rounds": rounds,
         "images_a_round": IMAGES,
     }
-
-
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m sam_repro.study.bench_input", description=__doc__.splitlines()[0])
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
-    parser.add_argument("--root", default="data", help="where CIFAR-10 may be")
-    parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args(arguments)
-    images, source = cifar_images(options.root)
-    result = measure(images, options.rounds) | {
-        "data": source,
-        "hardware": f"{platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads",
-        "load": round(os.getloadavg()[0], 1),  # well above the threads used: other work took part, measure again
-        "versions": f"torch {torch.__version__}, python {platform.python_version()}",
-    }
-    if options.json:
-        json.dump(result, sys.stdout)
-        print()
-        return
-    for name, speed in result["images_per_second"].items():
-        print(f"{name:24} {speed:9,} images/s")
-    print(f"ratio {result['ratio']} (with cutout {result['ratio_with_cutout']}) to the better of the two loaders")
-    print(
-        f"medians of n={options.rounds} rounds of {IMAGES} images; {source}; {result['hardware']}; {result['versions']}"
-    )
-    print(f"load of the machine: {result['load']}")
-
-
-if __name__ == "__main__":
-    main()

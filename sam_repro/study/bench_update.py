@@ -1,6 +1,6 @@
 """Time of the whole update beyond the two passes: ascent, restore and base step, gradients given.
 
-    python -m sam_repro.study.bench_update [--json] [--models wrn-28-10,resnet-18,vit-b-16] [--rounds 15]
+    OMP_NUM_THREADS=2 python scripts/bench.py update [--json] [--model wrn-28-10] [--rounds 15]
 
 Ours and pytorch_optimizer's run in one process and take turns; a table or `--json` prints the ratios, each with its
 number of rounds and the hardware. Half of the peers' time is page faults of fresh memory, so everything is measured
@@ -10,9 +10,7 @@ twice, each time in a fresh process: with glibc's malloc as it comes, and told t
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
-import platform
 import statistics
 import subprocess
 import sys
@@ -23,9 +21,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from sam_repro.engine.setup import keep_freed_memory
+from sam_repro.study.timing import hardware
+
 MODELS = ("wrn-28-10", "resnet-18", "vit-b-16")
 METHODS = ("sam", "asam", "fsam")
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
+SETTINGS = TUNED, UNTUNED = "malloc tuned", "malloc as it comes"
 
 
 def shapes(name: str) -> list[tuple[str, tuple[int, ...]]]:
@@ -140,14 +141,6 @@ def peer(name: str, fused: bool) -> Callable[[Contender], Callable[[], object]]:
     return make
 
 
-def tune_malloc() -> None:
-    """Keep freed memory instead of giving it back to the system page by page."""
-    libc = ctypes.CDLL(None)
-    if hasattr(libc, "mallopt"):
-        libc.mallopt(M_MMAP_THRESHOLD, 1 << 30)  # never map a request of its own
-        libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
-
-
 def measure(model: str, name: str, rounds: int, warmup: int = 6) -> dict[str, Any]:
     """Median milliseconds of a method's contenders on one model, taking turns, and their bytes a parameter."""
     layout = shapes(model)
@@ -187,35 +180,16 @@ def measure(model: str, name: str, rounds: int, warmup: int = 6) -> dict[str, An
     }
 
 
-def hardware() -> dict[str, Any]:
-    names = [line.split(":", 1)[1].strip() for line in _cpuinfo() if line.startswith("model name")]
-    return {
-        "cpu": names[0] if names else platform.processor(),
-        "threads": torch.get_num_threads(),
-        "capability": torch.backends.cpu.get_cpu_capability(),
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-    }
-
-
-def _cpuinfo() -> list[str]:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            return file.readlines()
-    except OSError:
-        return []
-
-
 def run(models: tuple[str, ...] = MODELS, rounds: int = 15) -> dict[str, Any]:
     """Both malloc settings, each method in a process of its own: what malloc does depends on what ran before."""
     result: dict[str, Any] = {"hardware": hardware(), "results": {}}
-    for setting in ("malloc tuned", "malloc as it comes"):
+    for setting in SETTINGS:
         by_model = result["results"].setdefault(setting, {})
         for model in models:
             for name in METHODS:
-                command = [sys.executable, "-m", "sam_repro.study.bench_update", "--worker", setting, "--models", model]
+                command = [sys.executable, "-m", "sam_repro.study.bench_update", "--malloc", setting]
                 done = subprocess.run(
-                    [*command, "--method", name, "--rounds", str(rounds)],
+                    [*command, "--model", model, "--method", name, "--rounds", str(rounds)],
                     check=True, stdout=subprocess.PIPE, text=True, encoding="utf-8",
                 )  # fmt: skip
                 found = json.loads(done.stdout.splitlines()[-1])
@@ -228,39 +202,32 @@ def run(models: tuple[str, ...] = MODELS, rounds: int = 15) -> dict[str, Any]:
 
 
 def table(result: dict[str, Any]) -> str:
-    lines = [", ".join(f"{key} {value}" for key, value in result["hardware"].items())]
+    lines: list[str] = []
     for setting, by_model in result["results"].items():
         for model, r in by_model.items():
             lines += [
                 "",
                 f"{model}, {r['parameters']:,} parameters, {setting}, median of {r['rounds']} interleaved rounds",
             ]
-            lines += [f"  {'':40}{'ms':>10}{'to sgd':>10}{'bytes a parameter':>20}"]
+            lines += [f"  {'':40}{'ms':>10}{'to own sgd':>12}{'bytes a parameter':>20}"]
             for key, t in r["milliseconds"].items():
-                lines += [f"  {key:40}{t:>10.2f}{r['ratio to sgd'][key]:>10.2f}{r['bytes a parameter'][key]:>20.2f}"]
+                lines += [f"  {key:40}{t:>10.2f}{r['ratio to sgd'][key]:>12.2f}{r['bytes a parameter'][key]:>20.2f}"]
             for name, times in r["ours against pytorch_optimizer"].items():
                 lines += [f"  {name}: {', '.join(f'{value:.2f} {key}' for key, value in times.items())}"]
     return "\n".join(lines)
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m sam_repro.study.bench_update", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print the measurements as JSON")
-    parser.add_argument("--models", default=",".join(MODELS), help="comma-separated, of %(default)s")
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--worker", help=argparse.SUPPRESS)
-    parser.add_argument("--method", choices=METHODS, help=argparse.SUPPRESS)
-    options = parser.parse_args(arguments)
-    models = tuple(options.models.split(","))
-    if unknown := [m for m in models if m not in MODELS]:
-        parser.error(f"unknown model {unknown[0]!r}, one of {', '.join(MODELS)}")
-    if options.worker:
-        if options.worker == "malloc tuned":
-            tune_malloc()
-        print(json.dumps(measure(models[0], options.method, options.rounds)))
-        return
-    result = run(models, options.rounds)
-    print(json.dumps(result, indent=2) if options.json else table(result))
+def main() -> None:
+    """One method's share, in a process of its own."""
+    parser = argparse.ArgumentParser(prog="python -m sam_repro.study.bench_update")
+    parser.add_argument("--malloc", choices=SETTINGS, required=True)
+    parser.add_argument("--model", choices=MODELS, required=True)
+    parser.add_argument("--method", choices=METHODS, required=True)
+    parser.add_argument("--rounds", type=int, required=True)
+    options = parser.parse_args()
+    if options.malloc == TUNED:
+        keep_freed_memory()
+    print(json.dumps(measure(options.model, options.method, options.rounds)))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any
 
+from sam_repro.machine import cores, cpu
+
 Seconds = list[float]
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 
@@ -83,18 +85,10 @@ def hardware() -> dict[str, Any]:
     """Without importing torch for it: the versions come from the installed packages."""
     threads = sys.modules["torch"].get_num_threads() if "torch" in sys.modules else os.environ.get("OMP_NUM_THREADS")
     return {
-        "cpu": _cpu(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cpu": cpu(),
+        "cores": cores(),
         "threads": threads,
         "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,  # of everybody, at this moment
         "torch": version("torch"),
         "python": platform.python_version(),
     }
-
-
-def _cpu() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()

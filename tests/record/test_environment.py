@@ -58,9 +58,12 @@ def test_nothing_makes_it_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("PATH", str(tmp_path))
     assert shutil.which("git") is None
     assert environment()["git"] is None
-    broken = tmp_path / "nvidia-smi"
-    broken.write_text("#!/bin/sh\necho NVIDIA-SMI has failed; exit 9\n")
+    broken = tmp_path / "git"
+    broken.write_text("#!/bin/sh\necho git has failed; exit 9\n")
     broken.chmod(0o755)
+    assert environment()["git"] is None
+
+
+def test_the_gpus_are_those_of_the_run_not_of_the_machine() -> None:
     assert environment()["hardware"]["gpus"] == []
-    broken.write_text("#!/bin/sh\nprintf 'NVIDIA A100\\nNVIDIA H100\\n'\n")
-    assert environment()["hardware"]["gpus"] == ["NVIDIA A100", "NVIDIA H100"]
+    assert environment(gpus=["NVIDIA A100"] * 2, ranks=2, device="cuda")["hardware"]["gpus"] == ["NVIDIA A100"] * 2

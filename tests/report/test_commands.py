@@ -5,6 +5,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -12,14 +13,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from report.samples import cell, finish, write_run
+from report.samples import ENV, cell, epochs, finish, write_run
 
 from sam_repro import CONFIGS
 from sam_repro.compose import compose
 from sam_repro.identity import run_id
+from sam_repro.record.summary import summarise
 from sam_repro.report import ledger, spec
 from sam_repro.report.__main__ import main
 from sam_repro.report.compose_many import compose_all
+from sam_repro.report.entry import entry_of
 from sam_repro.report.plan import plan
 from sam_repro.report.status import CLAIM, state_of
 from sam_repro.schema import UserError
@@ -232,7 +235,7 @@ def test_tables_and_experiments_agree(table: str, row: str, column: str, experim
 
 
 def check_composition(step: int, *more: str) -> None:
-    trained = [table for table in spec.load_all() if not (table.study or table.not_run)]
+    trained = [table for table in spec.load_all() if not table.not_run]
     wanted = list(dict.fromkeys((*c.overrides, *more) for table in trained for c in table.cells))[::step]
     for overrides, config in compose_all(wanted).items():
         if isinstance(config, UserError):
@@ -283,6 +286,22 @@ def test_verify_reads_the_folders_too(tmp_path: Path) -> None:
     assert "0 remarks, 0 contradictions" in report("verify", results=tmp_path).stdout
     write_run(folder, replace(planned.config, seed=5), [])
     assert "altered" in report("verify", results=tmp_path).stdout
+
+
+def test_verify_knows_a_run_on_a_folder_of_images(tmp_path: Path) -> None:
+    images = tmp_path / "images" / "train" / "cat"
+    images.mkdir(parents=True)
+    (images / "1.png").write_bytes(b"content")
+    config = compose(["dataset=folder", f"dataset.root={tmp_path / 'images'}"])
+    records = epochs(60.0, 0)
+    summary = summarise(records, "done", passes=1.0, wall_seconds=1.0)
+    entry = entry_of(config, [], records, summary, ENV)
+    shutil.rmtree(tmp_path / "images")  # the ledger may be read where the images are not
+    ledger.append(tmp_path, entry)
+    assert "0 contradictions" in report("verify", results=tmp_path).stdout
+    entry["config"]["dataset"]["images"] = "others"
+    ledger.append(tmp_path, {**entry, "finished": "2100-01-01"})
+    assert "its stored configuration gives" in report("verify", results=tmp_path, code=1).stdout
 
 
 def test_import_merges_and_is_idempotent(tmp_path: Path) -> None:

@@ -1,9 +1,12 @@
 """The table and the picture of a few runs."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from commands import ROOT
 from report.samples import epochs, write_run
 
 from sam_repro.compose import compose
@@ -33,6 +36,17 @@ def test_table_and_pictures(folders: list[Path], tmp_path: Path) -> None:
     svg = paths[2].read_text()
     assert set(re.findall(r">([^<>]*ρ = [^<>]*)<", svg)) == {"SAM (ρ = 0.2)", "ASAM (ρ = 2)"}
     assert paths[0].read_text().startswith(table)
+
+
+def test_a_mistake_of_the_script_is_one_line(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "demo.py"), "budgett=smoke"],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: budgett")
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_same_runs_same_bytes(folders: list[Path], tmp_path: Path) -> None:

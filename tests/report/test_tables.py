@@ -105,19 +105,6 @@ def test_budgets_do_not_mix(tmp_path: Path) -> None:
     assert joined(tmp_path, NOISE, "mini").result("0", "sgd").verdict.kind == "other_budget"
 
 
-def test_a_study_fills_its_table(tmp_path: Path) -> None:
-    table = spec.load("asam/1")
-    line = {
-        "run_id": "study-1", "recipe_version": 1, "overrides": ["study/rank_statistics"], "config": {}, "seed": 0,
-        "budget": "paper", "status": "done", "passes": 0, "seconds": 1.0, "hardware": {}, "packages": {}, "git": None,
-        "metrics": {"tau/adaptive_p2": {"last": 0.636, "best": 0.636, "best_epoch": None}},
-    }  # fmt: skip
-    ledger.append(tmp_path, line)
-    found = join(table, plan([table])["asam/1"], entries(tmp_path), "paper", tmp_path)
-    assert found.result("tau", "adaptive_p2").verdict.kind == "reproduced"
-    assert found.result("tau", "sharpness_p2").verdict.kind == "not_run"
-
-
 def fill(results: Path, reverse: bool = False) -> None:
     planned = [cell(FULL["asam/6"], row, column) for row in ("0", "20") for column in ("sgd", "sam")]
     planned += [cell(MINI["asam/6"], "40", "asam"), cell(FULL["asam/2"], "vgg19_bn", "sgd")]
