@@ -29,9 +29,8 @@ def compose(overrides: Iterable[str]) -> Config:
         GlobalHydra.instance().clear()
         with initialize_config_dir(str(CONFIGS), version_base="1.3"):
             node = hydra_compose("config", overrides=list(overrides))
-    except (
-        Exception
-    ) as error:  # Hydra raises a dozen kinds, ValueError and AssertionError among them, all for bad input
+    except Exception as error:
+        # Hydra raises a dozen kinds, ValueError and AssertionError among them, all for bad input.
         raise UserError(one_line(error)) from error
     return typed(node)
 

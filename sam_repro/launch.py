@@ -16,7 +16,7 @@ from typing import Any
 
 from sam_repro import signals
 from sam_repro.identity import run_folder, run_id
-from sam_repro.outcome import INTERRUPTED, USER_ERROR, end, finished, in_words
+from sam_repro.outcome import INTERRUPTED, USER_ERROR, already, end, finished
 from sam_repro.schema import Config, UserError
 
 
@@ -30,7 +30,7 @@ def launch(config: Config, overrides: Sequence[str] = ()) -> int:
     # Without torch, if it may be decided alone; ranks decide together, in train.
     summary = finished(folder) if not one_of_many and not config.force else None
     if summary is not None:
-        print(f"already done: {in_words(summary)}. force=true trains it again", flush=True)
+        print(already(summary), flush=True)
         return 0
     if one_of_many or config.runtime.ranks == 1:
         from sam_repro.train import train

@@ -35,6 +35,10 @@ def finished(folder: Path) -> dict[str, Any] | None:
     return summary if isinstance(summary, dict) else None
 
 
+def already(summary: dict[str, Any]) -> str:
+    return f"already done: {in_words(summary)}. force=true trains it again"
+
+
 def in_words(summary: dict[str, Any]) -> str:
     """A finished run in one line."""
     if summary["status"] == "collapsed":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sam_repro.budget import recipe_epochs
-from sam_repro.methods.spec import Ascent, Direction
+from sam_repro.methods.spec import Ascent
 from sam_repro.models.catalog import problems as model_problems
 from sam_repro.schema import Config, Precision, Split, UserError
 
@@ -24,6 +24,12 @@ def _rules(c: Config) -> Iterator[tuple[str, bool, str]]:
         yield f"method.{key}", True, problem
     for key, problem in model_problems(c.model, c.dataset.image_size):
         yield f"model.{key}", True, problem
+    yield from _ranges(c)
+    yield from _between(c)
+
+
+def _ranges(c: Config) -> Iterator[tuple[str, bool, str]]:
+    """Of one field each."""
     for key, value, low in (
         ("dataset.classes", c.dataset.classes, 2),
         ("dataset.image_size", c.dataset.image_size, 1),
@@ -87,6 +93,10 @@ def _rules(c: Config) -> Iterator[tuple[str, bool, str]]:
     for key, values in (("dataset.mean", c.dataset.mean), ("dataset.std", c.dataset.std)):
         yield key, len(values) != 3, f"needs three values, one a channel; has {len(values)}"
     yield "dataset.std", any(not v > 0 for v in c.dataset.std), "must be positive"
+    yield "seed", c.seed >= 2**63, "must be below 2^63"
+
+
+def _between(c: Config) -> Iterator[tuple[str, bool, str]]:
     yield ("base_optimizer.nesterov", c.base_optimizer.nesterov and not c.base_optimizer.momentum,
            "needs base_optimizer.momentum > 0")  # fmt: skip
     yield ("runtime.loss_scaler", c.runtime.precision is Precision.fp16 and not c.runtime.loss_scaler,
@@ -97,14 +107,13 @@ def _rules(c: Config) -> Iterator[tuple[str, bool, str]]:
     batch, ranks, m = c.loop.batch_size, c.runtime.ranks, c.method.m
     yield "runtime.ranks", ranks > batch, f"is {ranks}, more than loop.batch_size={batch}: a rank would have no sample"
     yield "loop.drop_last", not c.loop.drop_last and ranks > 1, f"must be true with runtime.ranks={ranks}"
-    yield "seed", c.seed >= 2**63, "must be below 2^63"
     yield "loop.batch_size", batch % ranks != 0, f"is {batch}, not divisible by runtime.ranks={ranks}"
     if m is not None:
         yield "method.m", m > batch or batch % m != 0, f"is {m} and must divide loop.batch_size={batch}"
         yield ("runtime.ranks", batch // m % ranks != 0,
                f"is {ranks} and must divide the {batch // m} shards that method.m={m} makes of a batch")  # fmt: skip
         yield "loop.drop_last", not c.loop.drop_last, "must be true with method.m: a short batch has no equal shards"
-        yield ("method.m", c.method.ascent is Ascent.full or c.method.direction is Direction.residual,
+        yield ("method.m", c.method.ascent is Ascent.full,
                f"is {m}, but the full gradient has no shards: leave method.m out")  # fmt: skip
     larger = c.method.ascent_batch
     yield (

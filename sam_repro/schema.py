@@ -292,8 +292,6 @@ class Config:
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
     track: TrackConfig = field(default_factory=TrackConfig)
     seed: int = 0
-    on_divergence: OnDivergence = (
-        OnDivergence.stop
-    )  # a NaN or infinite loss: record the run as collapsed and stop, or go on
+    on_divergence: OnDivergence = OnDivergence.stop  # a NaN or infinite loss collapses the run: stop there, or go on
     results_dir: str = "results"
     force: bool = False  # train a finished run again

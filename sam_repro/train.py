@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
@@ -29,7 +28,7 @@ from sam_repro.engine.schedule import Schedule
 from sam_repro.engine.setup import prepare
 from sam_repro.engine.step import Stepper
 from sam_repro.identity import plain, run_folder, run_id
-from sam_repro.outcome import DISK_FULL, DONE, INTERRUPTED, LOCK, finished, in_words
+from sam_repro.outcome import DISK_FULL, DONE, INTERRUPTED, LOCK, already, finished, in_words
 from sam_repro.record import Recorder, summarise, write_atomic
 from sam_repro.record.environment import environment
 from sam_repro.record.lines import encode_indented
@@ -57,7 +56,9 @@ def train(config: Config, overrides: list[str] | None = None) -> int:
             if not ours:
                 code = INTERRUPTED
             elif summary is not None and not config.force:
-                code = already(summary, ranks)
+                code = 0
+                if ranks.main:
+                    print(already(summary), flush=True)
             else:
                 if summary is not None:
                     forget(folder, ranks)
@@ -169,12 +170,6 @@ def claimed(folder: Path, results_dir: str, ranks: Ranks) -> Iterator[bool]:
         yield bool(ranks.share(free))
     finally:
         lock.release()
-
-
-def already(summary: dict[str, Any], ranks: Ranks) -> int:
-    if ranks.main:
-        print(f"already done: {in_words(summary)}. force=true trains it again", flush=True)
-    return 0
 
 
 def forget(folder: Path, ranks: Ranks) -> None:

@@ -60,7 +60,6 @@ def test_impossible_combinations_are_refused() -> None:
         ("base_optimizer.momentum=0", "base_optimizer.nesterov=true"): "base_optimizer.nesterov",
         ("method.m=64", "runtime.ranks=4"): "runtime.ranks",
         ("method=sam_full", "method.m=32"): "method.m",
-        ("method=sam_noise", "method.m=32"): "method.m",
     }.items():
         with pytest.raises(UserError, match=re.escape(key)):
             compose(overrides)

@@ -152,19 +152,20 @@ class Spec:
 
         ascends = s.ascent is not Ascent.none
         noisy = s.start is Start.kernel_noise
-        for field, set_, needs in (
-            ("rho", s.rho > 0, ascends),
-            ("geometry", s.geometry is not Geometry.identity, ascends),
-            ("direction", s.direction is not Direction.gradient, ascends),
-            ("descent", s.descent is not Descent.plain, ascends),
-            ("keep", s.keep < 1, ascends),
-            ("perturb", s.perturb < 1, ascends),
-            ("every", s.every > 1, ascends),
-            ("p", s.p is not Ball.l2, ascends),
-            ("radius", s.radius is not Radius.constant, ascends),
-            ("ascent_decay", s.ascent_decay > 0, ascends),
+        for field, set_ in (
+            ("rho", s.rho > 0),
+            ("geometry", s.geometry is not Geometry.identity),
+            ("direction", s.direction is not Direction.gradient),
+            ("descent", s.descent is not Descent.plain),
+            ("keep", s.keep < 1),
+            ("perturb", s.perturb < 1),
+            ("every", s.every > 1),
+            ("p", s.p is not Ball.l2),
+            ("radius", s.radius is not Radius.constant),
+            ("ascent_decay", s.ascent_decay > 0),
         ):
-            rule(set_ and not needs, field, "has no meaning without an ascent: set method.ascent=batch or leave it out")
+            rule(set_ and not ascends, field,
+                 "has no meaning without an ascent: set method.ascent=batch or leave it out")  # fmt: skip
         rule(noisy != (s.gamma > 0 or bool(s.gamma_end)) and s.direction is not Direction.noise_plus_gradient, "gamma",
              "goes with start=kernel_noise, and start=kernel_noise needs gamma > 0")  # fmt: skip
         rule(s.direction is Direction.noise_plus_gradient and not noisy, "direction",
@@ -231,7 +232,23 @@ class Spec:
             Ascent.full: train / batch if train and batch else unknown,
         }[self.ascent]
         if self.direction is Direction.residual:
-            first += train / batch if train and batch else unknown
+            shards = batch / self.m if batch and self.m else 1.0  # each takes the full gradient anew
+            first += shards * train / batch if train and batch else unknown
         # Choosing the samples takes a forward pass over all of them, about a third of a forward and backward pass.
         second = 1.0 if self.keep == 1 else 1 / 3 + self.keep
         return (first + second + self.every - 1) / self.every
+
+    def vectors(self) -> int:
+        """Parameter-sized tensors that a step holds beside weights and gradient: what a plan of its memory needs."""
+        noisy = self.start is Start.kernel_noise  # d0, or w + d0
+        if self.ascent is Ascent.none:
+            return noisy + (self.draws > 1)  # and the sum
+        reuses = self.between is Between.reuse
+        return (
+            1  # w and w + eps at once
+            + noisy
+            + (self.direction is Direction.minus_ema)
+            + (self.direction is Direction.residual)  # the full gradient
+            + (reuses or self.descent is Descent.gsam)  # the first gradient, until the second is there
+            + reuses  # its direction, for the steps between
+        )

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sam_repro.budget import epochs
-from sam_repro.methods.spec import Ascent, Direction
 from sam_repro.models.cost import lookup
 from sam_repro.report.strict import nearest
 from sam_repro.schema import Architecture, Config, Optimizer, Precision, Split, UserError
@@ -92,7 +91,6 @@ def train_images(config: Config) -> int:
 
 
 def _bytes_a_parameter(config: Config) -> int:
-    """Weight and gradient; momentum or Adam's two moments; what the method keeps, the saved weights above all."""
+    """Weight and gradient; momentum or Adam's two moments; what the method holds."""
     states = 2 if config.base_optimizer.name in (Optimizer.adam, Optimizer.adamw) else 1
-    kept = (config.method.ascent is not Ascent.none) + (config.method.direction is Direction.minus_ema)
-    return 4 * (2 + states + kept)
+    return 4 * (2 + states + config.method.vectors())

@@ -29,9 +29,8 @@ def panels(joined: Joined, results: Path) -> list[str]:
                 item.run.id for item in joined.result(row.id, column.id).runs if item.state in ("done", "collapsed")
             ]
             curve = mean([c for run in runs if (c := of_run(results / "runs" / run))])
-            if curve and not any(
-                other == curve for _, _, other in lines
-            ):  # columns of one run differ in the metric only
+            # Columns of one run differ in the metric only.
+            if curve and not any(other == curve for _, _, other in lines):
                 lines.append((number, column.label, curve))
         if lines:
             found.append(learning(f"{row.label}: test accuracy, %", lines))

@@ -13,9 +13,8 @@ from sam_repro.report.spec import Cell, Table
 from sam_repro.report.statistics import Sample, Verdict, paired, sample, verdict
 from sam_repro.report.status import RunState, state_of
 
-CHANCE = (
-    1.5  # times chance: a finished run of the full budget that stays below it has "completely failed", as ASAM counts
-)
+# Times chance: a finished run of the full budget that stays below it has "completely failed", as ASAM counts.
+CHANCE = 1.5
 
 
 @dataclass(frozen=True)

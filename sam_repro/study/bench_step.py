@@ -27,8 +27,8 @@ from sam_repro.schema import Config
 from sam_repro.study.timing import Bar, hardware, milliseconds, ratio, stopwatch, take_turns
 
 METHODS = (
-    "plain", "sam", "asam", "asam_filter", "asam_linf", "fsam", "fasam", "fishersam", "ffishersam", "rsam", "gsam",
-    "rgsam", "sam_db", "sam_larger", "sam_full", "sam_noise", "sam_fraction", "looksam", "esam", "lpf_sgd",
+    "plain", "sam", "asam", "asam_bias", "asam_filter", "asam_linf", "fsam", "fasam", "fishersam", "ffishersam", "rsam",
+    "gsam", "rgsam", "sam_db", "sam_larger", "sam_full", "sam_noise", "sam_fraction", "looksam", "esam", "lpf_sgd",
 )  # fmt: skip
 BATCHES = 5  # of the training set: what a pass over all of it means here (sam_full, sam_noise)
 STEPS = 1_000_000  # of the pretended run: no schedule gets anywhere

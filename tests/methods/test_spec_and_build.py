@@ -1,5 +1,6 @@
 """The vocabulary: every shipped method is sound, nonsense is refused with its reason, and imports stay light."""
 
+import dataclasses
 import math
 import subprocess
 import sys
@@ -137,6 +138,7 @@ def test_cost_where_it_depends_on_sizes():
     assert math.isnan(build("sam_full", net()).passes)
     assert read("sam_full").passes(batch=100, train=5000) == 51
     assert read("sam_noise").passes(batch=100, train=5000) == 52
+    assert dataclasses.replace(read("sam_noise"), m=25).passes(batch=100, train=5000) == 2 + 4 * 50
     assert read("sam_larger").passes(batch=128) == 5
 
 

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 from commands import ROOT
+from every import METHODS
 
-from sam_repro.study import bench, bench_start, bench_step, bench_train
+from sam_repro.methods.factory import read
+from sam_repro.study import bench, bench_start, bench_step, bench_train, bench_update
 from sam_repro.study.timing import Bar, ratio, stopwatch, take_turns
 
 TINY = ["--model", "resnet8", "--batch", "4", "--rounds", "1"]
@@ -53,10 +55,19 @@ def test_step_measures_methods_beside_plain_sgd() -> None:
     assert result["ratios"]["sam_full"] > 3
 
 
+@pytest.mark.parametrize("method", ["sam", "asam", "fsam", "looksam"])
+def test_an_update_takes_the_memory_that_a_plan_counts(method: str) -> None:
+    """In vectors of the model's size, where every method copies; a geometry works through one tensor more at a time."""
+    layout = [(f"weight{i}", (64, 64)) for i in range(40)]
+    taken = bench_update.Contender(layout, bench_update.ours(method, swap=False)).bytes_a_parameter()
+    assert round(taken) == 4 * read(method).vectors()
+
+
 @pytest.mark.slow
 def test_step_measures_every_kind_of_method() -> None:
     result = printed("step", *TINY)
     check_common(result, "step")
+    assert set(bench_step.METHODS) == set(METHODS)
     check_step(result, bench_step.METHODS)
 
 
