@@ -11,12 +11,14 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from sam_repro import signals
 from sam_repro.identity import run_folder, run_id
 from sam_repro.outcome import INTERRUPTED, USER_ERROR, already, end, finished
+from sam_repro.report.restore import restore
 from sam_repro.schema import Config, UserError
 
 
@@ -31,6 +33,8 @@ def launch(config: Config, overrides: Sequence[str] = ()) -> int:
     summary = finished(folder) if not one_of_many and not config.force else None
     if summary is not None:
         print(already(summary), flush=True)
+        if restore(folder, Path(config.results_dir), overrides):
+            print("its line in the ledger was lost: written again", flush=True)
         return 0
     if one_of_many or config.runtime.ranks == 1:
         from sam_repro.train import train

@@ -15,6 +15,7 @@ INTERRUPTED = 75  # stopped by a signal with its checkpoint saved, or another pr
 
 DONE = "DONE"
 LOCK = ".lock"
+EVALUATIONS = "evaluations.json"  # on other test sets, by `sam_repro.evaluate`
 
 
 def end(code: int) -> NoReturn:

@@ -217,7 +217,7 @@ class LoopConfig:
     clip_norm: float | None = None  # of the final gradient
     batchnorm: BatchNorm = BatchNorm.first
     masks: Masks = Masks.shared
-    drop_last: bool = True
+    drop_last: bool = True  # an epoch's last samples that fill no batch wait for the next epoch's order
 
 
 class Device(Enum):

@@ -67,6 +67,12 @@ class Samples(Dataset[Any]):
         return self.transform(picture).contiguous()
 
 
+def neighbours(count: int) -> Tensor:
+    """0 with 1, 2 with 3, ...: the same pairs into however many parts of even size a batch is split over ranks."""
+    other = torch.arange(count) ^ 1
+    return other.clamp_(max=count - 1) if count % 2 == 0 else other.where(other < count, max(0, count - 2))
+
+
 def worker_count(wanted: int | None) -> int:
     """The rank's share of the cores it may run on."""
     if wanted is not None:
@@ -144,8 +150,8 @@ class StreamTrain(TrainData):
         images = self.finish.pixels(send(raw.images, self.device), ids, epoch)
         targets = self.targets[ids]
         if self.finish.mixes:
-            partners = images.roll(1, 0), targets.roll(1, 0)
-            images, targets = self.finish.mix(images, targets, *partners, raw.ids, epoch)
+            other = neighbours(len(images)).to(self.device)
+            images, targets = self.finish.mix(images, targets, images[other], targets[other], raw.ids, epoch)
         return Batch(images, targets, ids)
 
 

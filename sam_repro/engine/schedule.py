@@ -32,12 +32,14 @@ class Schedule:
         )
 
     def lr(self, step: int) -> float:
+        warmup = self.warmup_epochs * self.steps_per_epoch
+        reached = step
         if self.config.per is Unit.epoch:
             step = step // self.steps_per_epoch * self.steps_per_epoch
-        warmup = self.warmup_epochs * self.steps_per_epoch
+            reached = step + self.steps_per_epoch  # a whole epoch at warmup_start, which may be 0, would be lost
         if step < warmup:
             start = self.config.warmup_start
-            return self.peak * (start + (1 - start) * step / warmup)
+            return self.peak * (start + (1 - start) * min(1.0, reached / warmup))
         return self.peak * self._decay(step - warmup, max(1.0, self.steps - warmup), warmup)
 
     def _decay(self, step: float, steps: float, warmup: float) -> float:

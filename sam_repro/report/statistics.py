@@ -58,6 +58,8 @@ def verdict(claim: Claim, measured: Sample | None, *, finished: int, planned: in
                      (where none is printed: within half a unit of the claim's last digit)
     within interval  not that, but the claim lies in our mean's 95 % interval
     off by x         neither
+    k of n collapsed a larger share of the runs failed than the paper's (none, where it is silent): the mean of the rest
+                     is not what it claims
     A cell whose runs have not all ended is called by its count, one at another budget than the paper's by its budget:
     neither is a statement about the paper.
     """
@@ -73,6 +75,10 @@ def verdict(claim: Claim, measured: Sample | None, *, finished: int, planned: in
         return Verdict("other_budget", f"{difference}, {budget} budget", delta)
     if finished < planned:
         return Verdict("partial", f"{difference} so far, {finished} of {planned} runs", delta)
+    wanted = 1.0 if claim.succeeded is None or not claim.n else claim.succeeded / claim.n
+    if measured.n < wanted * finished - 1e-9:
+        lost = f"{finished - measured.n} of {finished} runs collapsed"
+        return Verdict("collapsed", f"{lost} ({difference} the rest)", delta)
     half_unit = 0.5 * 10.0**-claim.decimals
     if abs(delta) <= max(claim.std or 0.0, half_unit) + 1e-9:
         return Verdict("reproduced", f"reproduced ({difference})", delta)

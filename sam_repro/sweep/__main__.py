@@ -17,7 +17,7 @@ from sam_repro.sweep.live import View
 from sam_repro.sweep.options import USAGE, Options, parse
 from sam_repro.sweep.scheduler import Scheduler
 from sam_repro.sweep.slots import slots
-from sam_repro.sweep.work import Task, missing, work
+from sam_repro.sweep.work import missing, work
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,27 +50,24 @@ def sweep(options: Options) -> int:
     patterns = [pattern for pattern in options.cells.split(",") if pattern]
     found = work(options.table.split(","), options.budget, patterns, options.overrides, options.results)
     todo = missing(found.tasks, options.results)
-    for note in found.notes:
-        print(f"note: {note}", flush=True)
-    print(f"{len(found.tasks)} runs, {len(found.tasks) - len(todo)} done, {len(todo)} to train", flush=True)
-    if options.dry_run:
+    notes = [f"note: {note}" for note in found.notes]
+    notes.append(f"{len(found.tasks)} runs, {len(found.tasks) - len(todo)} done, {len(todo)} to train")
+    if options.dry_run or not todo:
+        print(*notes, sep="\n")
         for task in todo:
             print(f"# {task.name} ({task.id})\n{shlex.join(['python', *command(task, places[0])[1:]])}")
         return 0
-    if not todo:
-        return 0
+    # From here on all that is said goes through the view: whoever stops reading does not change how it ends.
     with View(len(found.tasks), len(found.tasks) - len(todo)) as view:
+        for note in notes:
+            view.say(note)
         if options.launcher == "slurm":
             code = slurm.submit(todo, options, view)
         else:
             code = Scheduler(todo, places, options.stale, view).run()
-    say_how_it_ended(todo, options.results)
+        left = missing(todo, options.results)
+        view.say(f"{len(todo) - len(left)} of {len(todo)} runs trained, {len(left)} left")
     return code
-
-
-def say_how_it_ended(todo: Sequence[Task], results: Path) -> None:
-    left = missing(todo, results)
-    print(f"{len(todo) - len(left)} of {len(todo)} runs trained, {len(left)} left", flush=True)
 
 
 def writable(results: Path) -> None:

@@ -37,14 +37,14 @@ class Scheduler:
         self.failed = list[Task]()
         self.gives_way = time.monotonic() + patience
         self.stops = self.interrupts = 0  # signals that asked us to end; of them, Ctrl-C
-        self.said = False
+        self.said = self.disk_full = False
         # A run that failed before is tried again; one that fails elsewhere while we live is not.
         self.tried = {task.id: last.number for task in tasks if (last := claims.latest(task.folder))}
         self.not_before = dict[str, float]()
         self.retry_after = dict[str, float]()
 
     def run(self, tick: Callable[[], None] = lambda: None) -> int:
-        """0: all done; 1: a run failed; 75: stopped by a signal. `tick` is called now and then."""
+        """0: all done; 1: a run failed; 74: the disk is full; 75: stopped by a signal. `tick`: called now and then."""
         beat = 0.0
         with self._listening():
             try:
@@ -66,6 +66,8 @@ class Scheduler:
                     child.ask_to_stop()
                 for task in self.waiting:
                     claims.unqueue(task.folder)
+        if self.disk_full:
+            return DISK_FULL
         return INTERRUPTED if self.waiting and self.stops else FAILED if self.failed else 0
 
     def _fill(self) -> None:
@@ -141,6 +143,7 @@ class Scheduler:
         self.view.failed(child.task, how, child.tail())
         if code == DISK_FULL and not self.stops:
             self.view.say("the disk is full: nothing more is started")
+            self.disk_full = True
             self.stops += 1
 
     def _later(self, task: Task) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from sam_repro.compose import nearest, options
 from sam_repro.outcome import DONE
-from sam_repro.report import ledger, spec
-from sam_repro.report.entry import usable
+from sam_repro.report import spec
 from sam_repro.report.plan import Planned, plan
+from sam_repro.report.restore import known, restore
 from sam_repro.report.spec import Table
 from sam_repro.schema import UserError
 
@@ -59,7 +59,7 @@ def work(refs: Sequence[str], budget: str, patterns: Sequence[str], extra: Seque
     runs = [(run, cell) for cell in planned for run in cell.runs]
     if not runs:
         raise UserError(f"there is nothing to train: {'; '.join(notes)}")
-    if extra and {run.id for run, _ in runs} != {run.id for cell in _planned(tables, budget) for run in cell.runs}:
+    if extra and not {run.id for run, _ in runs} <= {run.id for cell in _planned(tables, budget) for run in cell.runs}:
         notes.append("your overrides change what is trained: these runs are no cells of the published table")
     tasks = dict[str, Task]()
     for run, cell in sorted(runs, key=lambda item: item[0].seed):
@@ -68,9 +68,14 @@ def work(refs: Sequence[str], budget: str, patterns: Sequence[str], extra: Seque
 
 
 def missing(tasks: Sequence[Task], results: Path) -> list[Task]:
-    """Those that are neither finished here nor in the ledger, as another machine's imported runs are."""
-    entries, _ = usable(ledger.read(results)[0])
-    ended = {entry["run_id"] for entry in entries}
+    """Those that are neither finished here nor in the ledger, as another machine's imported runs are.
+
+    A run that is finished here and not in the ledger, because its line was lost, gets its line again.
+    """
+    ended = known(results)
+    for task in tasks:
+        if task.id not in ended and task.done():
+            restore(task.folder, results, task.overrides)
     return [task for task in tasks if task.id not in ended and not task.done()]
 
 

@@ -9,7 +9,7 @@ from torchvision.transforms import v2
 
 from sam_repro.data import Data, load
 from sam_repro.data.counter import Stream, hashes, key
-from sam_repro.data.stream import StreamTrain, worker_count
+from sam_repro.data.stream import StreamTrain, neighbours, worker_count
 from sam_repro.schema import AugmentConfig, BudgetConfig, DatasetConfig, Fit, Policy, Source, UserError
 
 UNIT = {"mean": [0.0] * 3, "std": [1 / 255] * 3}
@@ -156,6 +156,23 @@ def test_memory_images_with_a_policy_are_streamed() -> None:
     plain = load(DatasetConfig(workers=0), AugmentConfig(crop=0, flip=False), budget, 0, "cpu")
     (one,), (two,) = data.test.batches(20), plain.test.batches(20)
     assert torch.equal(one.images, two.images)
+
+
+def test_mixed_samples_are_the_same_however_a_batch_is_split() -> None:
+    data = load(
+        DatasetConfig(stream=True, workers=0), AugmentConfig(mixup=0.5), BudgetConfig(train_images=40), 0, "cpu"
+    )
+    ids = data.train.order(0)[:16]
+    whole, parts = data.train.gather(ids, 0), [data.train.gather(part, 0) for part in ids.split(4)]
+    assert torch.equal(whole.images, torch.cat([part.images for part in parts]))
+    assert torch.equal(whole.targets, torch.cat([part.targets for part in parts]))
+    assert (whole.targets.max(dim=1).values < 1).any()
+
+
+def test_everybody_has_a_partner() -> None:
+    assert neighbours(6).tolist() == [1, 0, 3, 2, 5, 4]
+    assert neighbours(5).tolist() == [1, 0, 3, 2, 3]
+    assert neighbours(1).tolist() == [0]
 
 
 def test_resized_crop_needs_a_stream() -> None:

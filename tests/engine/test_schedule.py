@@ -54,6 +54,12 @@ def test_constant_and_the_moment() -> None:
     assert (moment.step, moment.progress, moment.lr_max, moment.lr_min) == (100, 0.5, 0.1, pytest.approx(0.01))
 
 
+def test_a_warmup_by_epoch_loses_no_epoch_to_a_rate_of_zero() -> None:
+    s = schedule(Decay.cosine, warmup_epochs=5.0, per=Unit.epoch)
+    assert [s.lr(10 * epoch) for epoch in range(6)] == pytest.approx([0.02, 0.04, 0.06, 0.08, 0.1, 0.1])
+    assert s.lr(9) == s.lr(0)
+
+
 def test_a_budget_scales_epochs_and_warmup_alike() -> None:
     c = compose(["schedule=warmup_cosine", "schedule.epochs=100", "schedule.warmup_epochs=10", "budget.epochs=0.1"])
     assert epochs(c) == 10

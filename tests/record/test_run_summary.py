@@ -50,6 +50,6 @@ def test_throughput_is_the_median_of_the_steps_and_given_seconds_count() -> None
     records = [
         {"kind": "step", "step": step, "images_per_s": rate, "time": step} for step, rate in enumerate(rates, start=1)
     ]
-    summary = summarise(records, "interrupted", passes=1.0, wall_seconds=77.0)
+    summary = summarise(records, "done", passes=1.0, wall_seconds=77.0)
     assert summary["images_per_s"] == 25.0
     assert summary["wall_seconds"] == 77.0

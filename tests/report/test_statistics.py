@@ -79,6 +79,16 @@ def test_verdicts() -> None:
     assert verdict(CLAIM, None, finished=3, planned=3, budget="paper").kind == "collapsed"
 
 
+def test_a_mean_of_the_runs_that_are_left_reproduces_nothing() -> None:
+    def of(succeeded: int, finished: int, claim: Claim) -> str:
+        return verdict(claim, sample([95.42] * succeeded), finished=finished, planned=finished, budget="paper").kind
+
+    assert of(4, 5, CLAIM) == "collapsed"
+    assert of(5, 5, CLAIM) == "reproduced"
+    of_three = Claim("printed", 95.42, 0.16, n=5, succeeded=3)
+    assert [of(k, 5, of_three) for k in (1, 2, 3, 4)] == ["collapsed", "collapsed", "reproduced", "reproduced"]
+
+
 def test_without_a_printed_deviation_the_last_digit_decides() -> None:
     claim = Claim("printed", 80.7, None, decimals=1)
     assert said([80.74], claim) == "reproduced"

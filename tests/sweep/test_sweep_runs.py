@@ -113,6 +113,30 @@ def test_a_failing_cell_is_shown_with_its_log_and_the_others_are_trained(tmp_pat
     assert len(set(ledger(tmp_path))) == 2
 
 
+def test_who_stops_reading_does_not_change_how_it_ends(tmp_path: Path) -> None:
+    (task,) = work(["asam/2"], "smoke", ["resnet20/sam"], TINY[2:], tmp_path / "results").tasks
+    (task.folder / "metrics.jsonl").mkdir(parents=True)
+    sweep = start(tmp_path, ONE)
+    assert sweep.stdout is not None
+    sweep.stdout.readline()
+    sweep.stdout.close()
+    assert sweep.wait(timeout=60) == 1
+
+
+def test_a_full_disk_ends_a_sweep_with_its_own_code(tmp_path: Path) -> None:
+    disk = tmp_path / "results"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(disk)], capture_output=True).returncode:
+        pytest.skip("mounting a small file system needs root")
+    try:
+        code, text = end(start(tmp_path, PAIR, "slots=1", "model.width=32"))
+        assert code == 74, text
+        assert "the disk is full: nothing more is started" in text
+        assert "0 of 2 runs trained, 2 left" in text
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
 @pytest.mark.slow
 def test_a_sleeping_owner_is_taken_for_dead_and_lets_go_when_it_wakes(tmp_path: Path) -> None:
     """Its run is stopped with it, as when a whole machine sleeps."""
