@@ -3,30 +3,42 @@
 The model is the run's own `weights.safetensors`. What comes out is printed, kept in the run folder's `evaluations.json`
 and added to the run's line in the ledger, where the tables find it.
 
-    run=            id of a finished run, or the first characters of it
-    on=             of imagenet, real (ImageNet-ReaL), v2, r, c
-    results_dir=    where the run is (default results)
-    dataset.root=   where the test sets are, if not where the run's data was
-    runtime.device= auto, cpu or cuda
+    run=                      id of a finished run, or the first characters of it
+    on=                       of imagenet, real (ImageNet-ReaL), v2, r, c
+    results_dir=              where the run is (default results)
+    dataset.root=             where the test sets are, if not where the run's data was
+    dataset.workers=          processes that decode
+    dataset.skip_unreadable=  so many broken images of a test set are named and left out
+    runtime.device=           auto, cpu or cuda
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
 
-from sam_repro.compose import nearest
-from sam_repro.outcome import DONE, USER_ERROR
+from sam_repro.compose import nearest, one_line
+from sam_repro.outcome import DONE, EVALUATIONS, USER_ERROR
 from sam_repro.record.atomic import write_atomic
 from sam_repro.report import ledger
-from sam_repro.schema import Config, Device, UserError
+from sam_repro.report.entry import usable
+from sam_repro.rules import check
+from sam_repro.schema import Config, Source, UserError
 
-FILE = "evaluations.json"
-OPTIONS = ("run", "on", "results_dir", "dataset.root", "runtime.device")
+if TYPE_CHECKING:
+    from torch import nn
+
+OF_THE_CONFIGURATION = ("dataset.root", "dataset.workers", "dataset.skip_unreadable", "runtime.device")
+OPTIONS = ("run", "on", "results_dir", *OF_THE_CONFIGURATION)
+CLASSES = 1000  # of every test set but ImageNet-R, which has 200 of them
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -37,17 +49,22 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         wanted = options(arguments)
         folder = find_run(Path(wanted.get("results_dir", "results")), wanted.get("run", ""))
-        config = stored(folder)
-        config.dataset.root = wanted.get("dataset.root", config.dataset.root)
-        config.runtime.device = Device[wanted.get("runtime.device", "auto")]
+        config = configured(stored(folder), wanted)
         names = [n.strip() for n in wanted.get("on", "imagenet").strip("[]").split(",")]
         found = evaluations(config, folder, names)
+        # Before they are kept: whatever is wrong with the ledger, hours of work can be read on the screen.
+        for name, value in found.items():
+            print(f"{name:32} {value:8.2f}", flush=True)
+        in_ledger = keep(folder, found)
     except UserError as mistake:
         print(f"error: {mistake}", file=sys.stderr)
         return USER_ERROR
-    keep(folder, found)
-    for name, value in found.items():
-        print(f"{name:32} {value:8.2f}")
+    if not in_ledger:
+        print(
+            f"warning: {folder.parents[1] / ledger.FILE} has no line of run {folder.name}, so no table shows these "
+            f"numbers (they are in {folder / EVALUATIONS}); start the run once more: that writes its line again",
+            file=sys.stderr,
+        )
     return 0
 
 
@@ -58,8 +75,6 @@ def options(arguments: list[str]) -> dict[str, str]:
         if not equals or key not in OPTIONS:
             raise UserError(f"{key}: there is no such option.{nearest(key, OPTIONS)} Options: {', '.join(OPTIONS)}")
         found[key] = value
-    if found.get("runtime.device", "auto") not in Device.__members__:
-        raise UserError(f"runtime.device={found['runtime.device']}: choose of {', '.join(Device.__members__)}")
     return found
 
 
@@ -75,18 +90,62 @@ def find_run(results: Path, start: str) -> Path:
 
 
 def stored(folder: Path) -> Config:
-    """The configuration that a run was trained with."""
-    config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Config), OmegaConf.load(folder / "config.yaml")))
-    assert isinstance(config, Config)
+    """The configuration that a run was trained with, if that was on ImageNet."""
+    file = folder / "config.yaml"
+    try:
+        config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Config), OmegaConf.load(file)))
+        assert isinstance(config, Config)
+        check(config)
+    except (OSError, ValueError, TypeError, YAMLError, OmegaConfBaseException) as error:
+        raise UserError(f"{file} is no configuration of a run ({one_line(error)[:300]}): put it back") from error
+    data = config.dataset
+    if data.name is not Source.imagenet or data.classes != CLASSES:
+        raise UserError(
+            f"run={folder.name} was trained on dataset={data.name.value} with {data.classes} classes: "
+            f"these test sets are for a run on dataset=imagenet with its {CLASSES}"
+        )
     return config
+
+
+def configured(config: Config, wanted: Mapping[str, str]) -> Config:
+    """With this command's options. The device is this machine's, whatever the run was trained on."""
+    node = OmegaConf.structured(config)
+    try:
+        for key in OF_THE_CONFIGURATION:
+            value = wanted.get(key, "auto" if key == "runtime.device" else None)
+            if value is not None:
+                OmegaConf.update(node, key, None if value == "null" else value)
+        changed = OmegaConf.to_object(node)
+    except OmegaConfBaseException as error:
+        raise UserError(one_line(error)) from error
+    assert isinstance(changed, Config)
+    return check(changed)
+
+
+def trained(config: Config, folder: Path) -> nn.Module:
+    """The model with the weights that the run ended with. Those it started from may be gone, or need a download."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    from sam_repro import models
+
+    file = folder / "weights.safetensors"
+    bare = replace(config.model, pretrained=False, weights=None)
+    model = models.build(bare, config.dataset.classes, config.dataset.image_size)
+    try:
+        model.load_state_dict(load_file(file))
+    except (OSError, SafetensorError, RuntimeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(
+            f"{file} can't be used ({reason}): put it back, or train the run again with force=true"
+        ) from error
+    return model
 
 
 def evaluations(config: Config, folder: Path, names: list[str]) -> dict[str, float]:
     """Metric name -> value in percent (mCE too, AlexNet = 100), for the ledger."""
     import torch
-    from safetensors.torch import load_file
 
-    from sam_repro import models
     from sam_repro.data.evaluations import NAMES, corruption_scores, evaluation_sets
     from sam_repro.engine.evaluate import accuracy
     from sam_repro.engine.ranks import device_of
@@ -95,9 +154,7 @@ def evaluations(config: Config, folder: Path, names: list[str]) -> dict[str, flo
         if name not in NAMES:
             raise UserError(f"on={name}: there is no such test set.{nearest(name, NAMES)} Choose of {', '.join(NAMES)}")
     device = device_of(config.runtime, 0)
-    model = models.build(config.model, config.dataset.classes, config.dataset.image_size)
-    model.load_state_dict(load_file(folder / "weights.safetensors"))
-    model = model.to(device).eval()
+    model = trained(config, folder).to(device).eval()
     if config.runtime.channels_last:
         model = model.to(memory_format=torch.channels_last)
     found: dict[str, float] = {}
@@ -114,18 +171,31 @@ def evaluations(config: Config, folder: Path, names: list[str]) -> dict[str, flo
     return found
 
 
-def keep(folder: Path, found: dict[str, float]) -> None:
-    """In the run folder, and as a new line of the run in the ledger."""
-    file = folder / FILE
-    before: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-    write_atomic(file, json.dumps(before | found, indent=2) + "\n")
-    results = folder.parents[1]
-    entries, _ = ledger.read(results)
-    for entry in entries:
-        if entry["run_id"] == folder.name:
-            metrics = {name: {"last": value, "best": value, "best_epoch": None} for name, value in found.items()}
-            fields = {k: v for k, v in entry.items() if k not in ("version", "finished")}
-            ledger.append(results, {**fields, "metrics": {**entry["metrics"], **metrics}})
+def keep(folder: Path, found: dict[str, float]) -> bool:
+    """In the run folder and, if the run has a line in the ledger, as a new line of it; returns whether it has.
+
+    Both under the ledger's lock: evaluations of one run on several sets may end together, and none may lose a number.
+    """
+    file = folder / EVALUATIONS
+
+    def add(entry: ledger.Entry | None) -> ledger.Entry | None:
+        known = earlier(file) | found
+        write_atomic(file, json.dumps(known, indent=2) + "\n")
+        if entry is None or not usable([entry])[0]:
+            return None  # starting the run writes a line for it in either case
+        # Earlier ones too: the line may have been lost and written anew since.
+        metrics = {name: {"last": value, "best": value, "best_epoch": None} for name, value in known.items()}
+        return {**entry, "metrics": {**entry["metrics"], **metrics}}
+
+    return ledger.amend(folder.parents[1], folder.name, add)
+
+
+def earlier(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_text()) if file.exists() else {}
+    except ValueError as error:
+        raise UserError(f"{file} is damaged ({error}): delete it and evaluate again") from error
+    return dict(found)
 
 
 if __name__ == "__main__":

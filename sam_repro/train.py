@@ -28,7 +28,7 @@ from sam_repro.engine.schedule import Schedule
 from sam_repro.engine.setup import prepare
 from sam_repro.engine.step import Stepper
 from sam_repro.identity import plain, run_folder, run_id
-from sam_repro.outcome import DISK_FULL, DONE, INTERRUPTED, LOCK, already, finished, in_words
+from sam_repro.outcome import DISK_FULL, DONE, EVALUATIONS, INTERRUPTED, LOCK, already, finished, in_words
 from sam_repro.record import Recorder, summarise, write_atomic
 from sam_repro.record.environment import environment
 from sam_repro.record.lines import encode_indented
@@ -175,7 +175,7 @@ def claimed(folder: Path, results_dir: str, ranks: Ranks) -> Iterator[bool]:
 def forget(folder: Path, ranks: Ranks) -> None:
     """What the finished training of this run left: from here on it is an unfinished one, which goes on if stopped."""
     if ranks.main:
-        for name in (DONE, "summary.json", "weights.safetensors", "events.jsonl"):
+        for name in (DONE, "summary.json", "weights.safetensors", "events.jsonl", EVALUATIONS):
             (folder / name).unlink(missing_ok=True)
         shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     ranks.barrier()

@@ -8,7 +8,16 @@ from sam_repro.report.spec import Table
 
 
 def claims(tables: list[Table]) -> list[dict[str, Any]]:
-    """One object a cell. `mean` is null where the paper's number is not at hand (`kind` is then "missing")."""
+    """One object a cell. `mean` is null where the paper's number is not at hand (`kind` is then "missing").
+
+    `footnotes` are those of its row, its column and the whole table.
+    """
+    own = {
+        (table.ref, kind, line.id): line.footnote
+        for table in tables
+        for kind, lines in (("row", table.rows), ("column", table.columns))
+        for line in lines
+    }
     return [
         {
             "paper": table.paper,
@@ -24,7 +33,10 @@ def claims(tables: list[Table]) -> list[dict[str, Any]]:
             "succeeded": cell.claim.succeeded,
             "kind": cell.claim.kind,
             "source": table.source,
-            "footnotes": list(table.footnotes),
+            "footnotes": [
+                *filter(None, (own[table.ref, "row", cell.row], own[table.ref, "column", cell.column])),
+                *table.footnotes,
+            ],
         }
         for table in tables
         for cell in table.cells

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import sys
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sam_repro.budget import names
 from sam_repro.outcome import USER_ERROR
@@ -25,12 +29,13 @@ def list_tables() -> int:
     return 0
 
 
-def print_claims(ref: str | None, as_json: bool) -> int:
+def print_claims(ref: str | None, form: str | None) -> int:
     from sam_repro.report import claims, text
 
     tables = [table for table in _tables(ref) if ref or not table.figure]
-    if as_json:
-        print(json.dumps(claims.claims(tables), indent=1, ensure_ascii=False))
+    if form:
+        found = claims.claims(tables)
+        print(_csv(found) if form == "csv" else json.dumps(found, indent=1, ensure_ascii=False) + "\n", end="")
         return 0
     for table in tables:
         print(f"{table.ref}  {table.title}  ({table.source})")
@@ -41,28 +46,37 @@ def print_claims(ref: str | None, as_json: bool) -> int:
     return 0
 
 
-def plan(ref: str | None, budget: str, device: str, results: Path, as_json: bool) -> int:
+def plan(ref: str | None, budget: str, device: str, results: Path, form: str | None) -> int:
     from sam_repro.report import plan_view
 
     tables = _tables(ref)
     everything = _planned(spec.load_all(), budget)  # the others too: a run may be shared with them
     entries = _entries(results)
     found = plan_view.summarise({t.ref: everything[t.ref] for t in tables}, everything, entries, results, device)
-    print(json.dumps(found, indent=1) if as_json else plan_view.text(found, budget), end="\n" if as_json else "")
+    match form:
+        case "json":
+            print(json.dumps(found, indent=1))
+        case "csv":
+            print(_csv(found["cells"]), end="")
+        case _:
+            print(plan_view.text(found, budget), end="")
     return _broken([p for t in tables for p in everything[t.ref]])
 
 
-def status(ref: str | None, budget: str, results: Path, as_json: bool) -> int:
+def status(ref: str | None, budget: str, results: Path, form: str | None) -> int:
     from sam_repro.report import status_view
 
     tables = _tables(ref)
     planned = _planned(tables, budget)
     entries = _entries(results)
     found = status_view.collect(tables, planned, entries, results)
-    print(
-        json.dumps(found, indent=1) if as_json else status_view.text(found, single=ref is not None),
-        end="\n" if as_json else "",
-    )
+    match form:
+        case "json":
+            print(json.dumps(found, indent=1))
+        case "csv":
+            print(_csv(_runs(found)), end="")
+        case _:
+            print(status_view.text(found, single=ref is not None), end="")
     return _broken([p for t in tables for p in planned[t.ref]])
 
 
@@ -99,10 +113,33 @@ def runs(words: list[str], results: Path, out: Path) -> int:
 def import_ledger(file: str | None, results: Path) -> int:
     from sam_repro.report import ledger
 
+    _expect_entries(Path(file or ""))
     added, problems = ledger.merge(results, file or "")
     _complain(problems)
     print(f"{added} entries added to {results / ledger.FILE}")
     return 0
+
+
+def _expect_entries(file: Path) -> None:
+    """Another kind of file is a mistake of the user's, not a ledger whose lines are all damaged."""
+    from sam_repro.record.lines import read_lines
+    from sam_repro.report import ledger
+
+    records, damaged = list[dict[str, Any]](), list[str]()
+    with suppress(OSError):  # `ledger.merge` says it
+        records, damaged = read_lines(file)
+
+    def ours(record: Mapping[str, Any]) -> bool:
+        version = record.get("version")
+        return version == ledger.VERSION and all(isinstance(record.get(k), str) for k in ("run_id", "finished"))
+
+    def newer(record: Mapping[str, Any]) -> bool:  # which `ledger.merge` refuses
+        version = record.get("version")
+        return isinstance(version, int) and version > ledger.VERSION
+
+    if (records or damaged) and not any(ours(record) or newer(record) for record in records):
+        count = len(records) + len(damaged)
+        raise UserError(f"{file} is no ledger: none of its {count} lines is an entry; name a ledger.jsonl to import")
 
 
 def verify(results: Path) -> int:
@@ -114,6 +151,27 @@ def verify(results: Path) -> int:
     wrong = sum(finding.wrong for finding in findings)
     print(f"{len(findings) - wrong} remarks, {wrong} contradictions")
     return 1 if wrong else 0
+
+
+def _runs(found: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+    """What `status` found, a row a run; a cell without runs has one too, which says why."""
+    nothing = {"id": None, "seed": None, "state": None, "heartbeat": None, "note": None}
+    for table in found["tables"]:
+        for cell in table["cells"]:
+            place = {"table": table["table"], "row": cell["row"], "column": cell["column"]}
+            yield from ({**place, **run, "why_not": cell["why_not"]} for run in cell["runs"] or [nothing])
+
+
+def _csv(rows: Iterable[Mapping[str, Any]]) -> str:
+    """With the keys of the first as its head, lists as words."""
+    out = io.StringIO()
+    writer: csv.DictWriter[str] | None = None
+    for row in rows:
+        if writer is None:
+            writer = csv.DictWriter(out, list(row), lineterminator="\n")
+            writer.writeheader()
+        writer.writerow({k: " ".join(map(str, v)) if isinstance(v, list) else v for k, v in row.items()})
+    return out.getvalue()
 
 
 def _tables(ref: str | None) -> list[Table]:

@@ -83,7 +83,10 @@ def _build(base: Config, parts: Iterable[Part]) -> dict[Part, Any]:
             node = OmegaConf.structured(type(start)() if chosen[field, overrides] else start)
             for option in chosen[field, overrides][-1:]:
                 node = OmegaConf.merge(node, options[field, option])
-            for override in parser.parse_overrides([o for o in overrides if o.startswith(f"{field}.")]):
+            values = parser.parse_overrides([o for o in overrides if o.startswith(f"{field}.")])
+            if any(override.is_sweep_override() for override in values):
+                continue  # several runs in one, which a cell can't be
+            for override in values:
                 key = override.get_key_element().removeprefix(f"{field}.")
                 OmegaConf.update(node, key, override.value())
             built[field, overrides] = OmegaConf.to_object(node)

@@ -15,7 +15,7 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,18 +40,33 @@ def append(results_dir: str | os.PathLike[str], entry: Mapping[str, Any]) -> Non
         _write(descriptor, [stamped])
 
 
+def amend(
+    results_dir: str | os.PathLike[str], run_id: str, change: Callable[[Entry | None], Mapping[str, Any] | None]
+) -> bool:
+    """Add a run's newest entry again as `change` makes it, with no other writer between the reading and the writing.
+
+    `change` is called once, under the lock, with None where no line is of this run; None from it adds nothing. Returns
+    whether a line was added. Two processes' clocks may differ: the new line is never older than the one it replaces.
+    """
+    path = Path(results_dir) / FILE
+    with _locked(path) as descriptor:
+        before = _newest(_all(path)[0]).get(run_id)
+        changed = change(before)
+        if changed is None:
+            return False
+        finished = _now() if before is None else max(_now(), before["finished"])
+        _write(descriptor, [{**changed, "version": VERSION, "run_id": run_id, "finished": finished}])
+    return True
+
+
 def read(results_dir: str | os.PathLike[str]) -> tuple[list[Entry], list[str]]:
     """The newest entry of each run, sorted by when it ended, and one sentence for each damaged line.
 
     Needs no lock: a line that is being written is damaged at worst. A ledger from a newer version is refused.
     """
     entries, problems = _all(Path(results_dir) / FILE)
-    newest: dict[str, Entry] = {}
-    for entry in entries:
-        seen = newest.get(entry["run_id"])
-        if seen is None or entry["finished"] >= seen["finished"]:
-            newest[entry["run_id"]] = entry
-    return sorted(newest.values(), key=lambda entry: (entry["finished"], entry["run_id"])), problems
+    newest = _newest(entries).values()
+    return sorted(newest, key=lambda entry: (entry["finished"], entry["run_id"])), problems
 
 
 def merge(results_dir: str | os.PathLike[str], other_file: str | os.PathLike[str]) -> tuple[int, list[str]]:
@@ -93,6 +108,15 @@ def _all(path: Path) -> tuple[list[Entry], list[str]]:
         else:
             entries.append(record)
     return entries, problems
+
+
+def _newest(entries: Iterable[Entry]) -> dict[str, Entry]:
+    newest: dict[str, Entry] = {}
+    for entry in entries:
+        seen = newest.get(entry["run_id"])
+        if seen is None or entry["finished"] >= seen["finished"]:
+            newest[entry["run_id"]] = entry
+    return newest
 
 
 def _canonical(entry: Entry) -> str:

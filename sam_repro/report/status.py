@@ -22,9 +22,12 @@ from sam_repro.report.entry import Entry
 from sam_repro.report.plan import Planned, Run
 
 STATES = ("missing", "queued", "running", "failed", "collapsed", "done")
-CLAIM = "claim.json"  # in the run's folder: {"state": "queued" | "running" | "failed", "host": ..., "process": ...}
+CLAIM = "claim.json"  # in the run's folder: {"state": one of sam_repro.sweep.claims, "host": ..., "process": ...}
+ENDED = ("stopped", "done")  # states of a claim whose owner has let go
 HEARTBEAT_SECONDS = 300.0  # a claim is touched far more often while its owner lives
-_SIGNS = (CLAIM, "metrics.jsonl", "events.jsonl")  # written, or touched, by a living run
+_OWN = ("metrics.jsonl", "events.jsonl")  # written by a living run
+_SIGNS = (CLAIM, *_OWN)  # written, or touched
+_SLACK_SECONDS = 5.0  # between clocks of one file system
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,8 @@ def state_of(run: Run, entry: Mapping[str, Any] | None, results: Path, now: floa
     age = min(ages, default=None)
     if claim.get("state") == "queued" and age is not None and age < HEARTBEAT_SECONDS:
         return RunState(run, "queued")
-    if age is not None and age < HEARTBEAT_SECONDS and not _stopped(folder):
+    ended = _stopped(folder) or (claim.get("state") in ENDED and not _later(folder))
+    if age is not None and age < HEARTBEAT_SECONDS and not ended:
         return RunState(run, "running", age, str(claim.get("host", "")))
     return RunState(run, "missing", note="started and stopped: it goes on from its checkpoint")
 
@@ -76,6 +80,13 @@ def _stopped(folder: Path) -> bool:
         return True
     events, _ = read_lines(folder / "events.jsonl")
     return bool(events) and events[-1].get("name") == "interrupted" and _older(metrics, folder / "events.jsonl")
+
+
+def _later(folder: Path) -> bool:
+    """Whether the run writes again since its claim ended: started by hand, which makes no claim."""
+    claimed = _age(folder / CLAIM, None)
+    written = min((age for name in _OWN if (age := _age(folder / name, None)) is not None), default=None)
+    return claimed is not None and written is not None and written + _SLACK_SECONDS < claimed
 
 
 def _older(one: Path, other: Path) -> bool:

@@ -69,10 +69,10 @@ def _id_of(stored: Any) -> str | None:
         stored = OmegaConf.create(stored)
         images = stored.dataset.pop("images") if OmegaConf.select(stored, "dataset.images") else None
         config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Config), stored))
-    except OmegaConfBaseException:
+        assert isinstance(config, Config)
+        return run_id(config, images)
+    except (OSError, ValueError, OmegaConfBaseException):
         return None
-    assert isinstance(config, Config)
-    return run_id(config, images)
 
 
 def _code(entries: list[Entry]) -> Iterable[Finding]:

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,30 @@ def test_runs_and_success_rates_are_the_papers(objects: list[dict]) -> None:
         assert at[table, "resnet20", "sgd"]["n"] == 5
     assert {c["n"] for c in objects if (c["paper"], c["table"]) in {("asam", "4"), ("asam", "5"), ("asam", "6")}} == {3}
     assert {c["n"] for c in objects if c["paper"] == "rsam"} == {None}, "R-SAM states no number of runs"
+
+
+def test_a_claim_has_the_footnotes_of_its_row_and_column(objects: list[dict]) -> None:
+    at = {(f"{c['paper']}/{c['table']}", c["row"], c["column"]): c["footnotes"] for c in objects}
+    for table, rates in (("asam/2", ("3/5", "1/5", "3/5")), ("asam/3", ("5/5", "4/5", "4/5"))):
+        for column in ("sgd", "sam", "asam"):
+            assert any(
+                "success rate: SGD: {}, SAM: {}, ASAM: {}".format(*rates) in x for x in at[table, "vgg19_bn", column]
+            )
+            pyramid = at[table, "pyramidnet272", column]
+            assert any("tested 3 times" in note for note in pyramid)
+            assert not any("5 independent runs" in note for note in pyramid), "of these there are 3"
+            assert not any(
+                "success rate" in note or "PyramidNet-272 is" in note for note in at[table, "resnet20", column]
+            )
+        assert at[table, "resnet20", "sgd"] == list(spec.load(table).footnotes)
+
+
+def test_a_columns_footnote_goes_with_its_claims() -> None:
+    table = spec.load("asam/6")
+    first, *others = table.columns
+    table = replace(table, columns=(replace(first, footnote="of a column"), *others))
+    noted = {c["column"] for c in claims([table]) if "of a column" in c["footnotes"]}
+    assert noted == {first.id}
 
 
 def test_released_logs_and_missing_claims(objects: list[dict]) -> None:

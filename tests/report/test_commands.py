@@ -1,13 +1,16 @@
 """`python -m sam_repro.report` as a user meets it."""
 
+import csv
 import io
 import json
+import math
 import os
 import re
 import resource
 import shutil
 import subprocess
 import sys
+import time
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -83,6 +86,16 @@ def test_planning_all_tables_takes_at_most_three_seconds() -> None:
         (["plan", "asam/2", "asam/3"], "name one table"),
         (["import"], "name a ledger file"),
         (["import", "/nowhere/ledger.jsonl"], "is not there"),
+        (["import", "x.jsonl", "budget=mini"], "budget= is no setting of import"),
+        (["list", "asam/99"], "list takes no table: asam/99"),
+        (["verify", "asam/99"], "verify takes no table: asam/99"),
+        (["list", "--format", "json"], "list has no format json"),
+        (["list", "--json"], "list has no format json"),
+        (["verify", "--format", "csv"], "verify has no format csv"),
+        (["plan", "asam/6", "--format", "md"], "plan has no format md: its formats are json, csv"),
+        (["status", "asam/6", "--format", "html"], "status has no format html"),
+        (["plan", "asam/6", "--json", "--format", "csv"], "contradict"),
+        (["import", str(CONFIGS / "config.yaml")], "is no ledger: none of its"),
         (["runs"], "name the runs"),
         (["runs", "0123456789ab"], "no finished run"),
     ],
@@ -119,6 +132,87 @@ def test_a_damaged_ledger_line_is_told_and_skipped(tmp_path: Path) -> None:
     done = report("render", "asam/6", "--format", "csv", results=tmp_path)
     assert "damaged" in done.stderr
     assert "reproduced" in done.stdout
+
+
+def test_odd_lines_never_block_the_tables(tmp_path: Path) -> None:
+    """Valid JSON of another program: named on stderr, and the others' tables and checks go on."""
+    sgd = cell(plan([spec.load("asam/6")])["asam/6"], "0", "sgd")
+    finish(tmp_path, sgd, {0: 94.4, 1: 94.5, 2: 94.6})
+    entry = {**ledger.read(tmp_path)[0][0], "finished": "2100-01-01"}
+    odd: list[dict] = [
+        {"packages": None},
+        {"git": "0123abc"},
+        {"git": {"sha": 7}},
+        {"hardware": {"gpus": 2}},
+        {"hardware": {"gpus": [{"name": "A100"}]}},
+        {"hardware": {"cpu": "\ud800"}},
+        {"metrics": {"test_accuracy": {"last": 94.0}}},
+        {"seconds": math.inf},
+        {"passes": math.inf},
+        {"seed": 10**400},
+    ]
+    ids = [run.id for run in cell(plan([spec.load("asam/6")])["asam/6"], "20", "sgd").runs]
+    with open(tmp_path / ledger.FILE, "a") as file:
+        for number, values in enumerate(odd):
+            name = ids[number] if number < len(ids) else f"{number:012x}"
+            file.write(json.dumps({**entry, "run_id": name, **values}) + "\n")
+    done = report("render", "asam/6", "--format", "json", results=tmp_path)
+    assert len(done.stderr.splitlines()) == len(odd) + 1, "and the path that was written"
+    cells = {(c["row"], c["column"]): c for c in json.loads(done.stdout)["cells"]}
+    assert cells["0", "sgd"]["succeeded"] == 3
+    assert cells["20", "sgd"]["finished"] == 0
+    report("render", "--format", "html", results=tmp_path)
+    assert "0 contradictions" in report("verify", results=tmp_path).stdout
+
+
+@pytest.mark.parametrize("state", ["stopped", "done"])
+def test_a_run_whose_claim_has_ended_does_not_run(state: str, tmp_path: Path) -> None:
+    run = cell(plan([spec.load("asam/6")])["asam/6"], "0", "sgd").runs[0]
+    folder = tmp_path / "runs" / run.id
+    folder.mkdir(parents=True)
+    (folder / CLAIM).write_text(json.dumps({"state": state}))
+    (folder / "metrics.jsonl").touch()
+    found = state_of(run, None, tmp_path)
+    assert found.state == "missing"
+    assert "goes on from its checkpoint" in found.note
+    (folder / CLAIM).write_text(json.dumps({"state": "running"}))
+    assert state_of(run, None, tmp_path).state == "running"
+
+
+def test_a_run_started_by_hand_after_its_claim_ended_is_running(tmp_path: Path) -> None:
+    run = cell(plan([spec.load("asam/6")])["asam/6"], "0", "sgd").runs[0]
+    folder = tmp_path / "runs" / run.id
+    folder.mkdir(parents=True)
+    (folder / CLAIM).write_text('{"state": "stopped"}')
+    os.utime(folder / CLAIM, (time.time() - 60, time.time() - 60))
+    (folder / "metrics.jsonl").touch()
+    assert state_of(run, None, tmp_path).state == "running"
+
+
+def test_plan_and_status_for_programs(tmp_path: Path) -> None:
+    finish(tmp_path, cell(plan([spec.load("asam/6")])["asam/6"], "0", "sgd"), {0: 94.0, 1: None})
+    for command in ("plan", "status", "claims"):
+        as_json = report(command, "asam/6", "--format", "json", results=tmp_path).stdout
+        assert json.loads(as_json) == json.loads(report(command, "asam/6", "--json", results=tmp_path).stdout)
+    rows = list(csv.DictReader(io.StringIO(report("plan", "asam/6", "--format", "csv", results=tmp_path).stdout)))
+    cells = json.loads(report("plan", "asam/6", "--json", results=tmp_path).stdout)["cells"]
+    assert [set(row) for row in rows] == [set(c) for c in cells]
+    assert [(r["row"], r["column"], int(r["to_do"])) for r in rows] == [
+        (c["row"], c["column"], c["to_do"]) for c in cells
+    ]
+    assert rows[0]["run_ids"].split() == cells[0]["run_ids"]
+    rows = list(csv.DictReader(io.StringIO(report("status", "asam/6", "--format", "csv", results=tmp_path).stdout)))
+    assert [row["state"] for row in rows if (row["row"], row["column"]) == ("0", "sgd")] == [
+        "done",
+        "collapsed",
+        "missing",
+    ]
+    assert len(rows) == 45
+    (only, *_) = csv.DictReader(io.StringIO(report("status", "asam/1", "--format", "csv", results=tmp_path).stdout))
+    assert only["id"] == ""
+    assert only["why_not"], "a cell without runs says why"
+    rows = list(csv.DictReader(io.StringIO(report("claims", "asam/6", "--format", "csv", results=tmp_path).stdout)))
+    assert len(rows) == 15
 
 
 def test_status_knows_every_state(tmp_path: Path) -> None:
@@ -312,6 +406,46 @@ def test_import_merges_and_is_idempotent(tmp_path: Path) -> None:
     assert "2 entries added" in report("import", str(there / ledger.FILE), results=here).stdout
     assert "0 entries added" in report("import", str(there / ledger.FILE), results=here).stdout
     assert "94.10 ± 0.10" in report("render", "asam/6", results=here).stdout
+
+
+def test_import_takes_results_dir_as_the_others_do(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "a=b"
+    finish(there, cell(plan([spec.load("asam/6")])["asam/6"], "0", "sgd"), {0: 94.0}, folders=True)
+    unused = tmp_path / "unused"
+    done = report("import", str(there / ledger.FILE), f"results_dir={here}", results=unused)
+    assert "1 entries added" in done.stdout
+    assert len(ledger.read(here)[0]) == 1
+    run = next((there / "runs").iterdir()).name
+    assert run in report("runs", run, f"results_dir={there}", results=unused).stdout
+    assert run in report("runs", str(there / "runs" / run), f"results_dir={here}", results=unused).stdout
+    assert not unused.exists()
+
+
+def test_importing_another_kind_of_file_writes_nothing(tmp_path: Path) -> None:
+    other, empty = tmp_path / "notes.jsonl", tmp_path / "empty.jsonl"
+    other.write_text('# notes\n{"a": 1}\n\n{"version": 1, "run_id": 7, "finished": "x"}\n')
+    results = tmp_path / "results"
+    done = report("import", str(other), results=results, code=2)
+    assert len(done.stderr.splitlines()) == 1
+    assert "none of its 3 lines is an entry" in done.stderr
+    assert not results.exists()
+    empty.touch()
+    assert "0 entries added" in report("import", str(empty), results=results).stdout
+    other.write_text('{"version": 999}\n')
+    assert "999" in report("import", str(other), results=results, code=2).stderr
+
+
+def test_a_sweep_in_a_cell_is_refused_as_composing_it_is() -> None:
+    """Hydra reads a comma as several runs, which a cell can't be."""
+    for override in ("dataset.root=/a,b", "method.rho=choice(0.1,0.2)", "loop.batch_size=range(1,3)"):
+        (found,) = compose_all([("method=sam", override)]).values()
+        assert isinstance(found, UserError), override
+        assert "\n" not in str(found)
+        with pytest.raises(UserError, match=re.escape(str(found))):
+            compose(["method=sam", override])
+    (found,) = compose_all([("dataset.root='/a,b'",)]).values()
+    assert not isinstance(found, UserError)
+    assert found.dataset.root == "/a,b"
 
 
 def test_every_budget_and_override_group_exists() -> None:

@@ -78,6 +78,81 @@ def test_a_line_that_is_no_entry_is_named_and_skipped(key: str, value: object) -
     assert good["run_id"] in faults[0]
 
 
+HUGE = "9" * 400
+DEEP = "[" * 60 + "]" * 60
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("packages", "null"),
+        ("packages", '["torch"]'),
+        ("packages/torch", '"\\udc00"'),
+        ("git", '"0123abc"'),
+        ("git/sha", "[1]"),
+        ("git/sha", "7"),
+        ("hardware/gpus", "2"),
+        ("hardware/gpus", '[{"name": "A100"}]'),
+        ("hardware/cpu", '"\\ud800"'),
+        ("hardware", '{"\\ud800": 1}'),
+        ("metrics/test_accuracy", '{"last": 90.0}'),
+        ("metrics/test_accuracy", '{"best": 90.0}'),
+        ("metrics/test_accuracy/best", HUGE),
+        ("metrics/test_accuracy/best", "1e308"),
+        ("seconds", "NaN"),
+        ("seconds", "1e999"),
+        ("seconds", HUGE),
+        ("passes", "Infinity"),
+        ("passes", "-1e999"),
+        ("passes", HUGE),
+        ("seed", HUGE),
+        ("config/loop", '{"lr": ' + HUGE + "}"),
+        ("config/loop", DEEP),
+        ("config/dataset", '{"images": ["a"]}'),
+        ("finished", "7"),
+        ("overrides", '"seed=3"'),
+        ("overrides", '["seed=3", 4]'),
+        ("run_id", "[1]"),
+        ("run_id", "null"),
+        ("budget", '"a\\ud800"'),
+    ],
+)
+def test_an_odd_value_is_named_and_its_line_skipped(place: str, value: str) -> None:
+    good = entry(epochs(80.0, 0))
+    bad = json.loads(json.dumps(good))
+    *parents, key = place.split("/")
+    part = bad
+    for parent in parents:
+        part = part[parent]
+    part[key] = json.loads(value)
+    kept, faults = usable([bad, good])
+    assert kept == [good]
+    assert len(faults) == 1
+    assert len(faults[0]) < 250, "a line, whatever its value is"
+    assert "skipped" in faults[0]
+    if place != "run_id":
+        assert good["run_id"] in faults[0]
+
+
+def test_a_run_may_not_know_what_it_spent() -> None:
+    written = entry(epochs(80.0, 0)) | {"passes": float("nan")}
+    assert usable([written]) == ([written], [])
+
+
+@pytest.mark.parametrize("key", ["packages", "git", "overrides", "finished"])
+def test_what_no_table_needs_may_be_missing(key: str) -> None:
+    written = entry(epochs(80.0, 0))
+    written.pop(key, None)
+    assert usable([written]) == ([written], [])
+
+
+def test_a_complaint_is_one_line() -> None:
+    bad = entry(epochs(80.0, 0)) | {"run_id": "a\nb", "seconds": "x\n" * 1000}
+    (fault,) = usable([bad])[1]
+    assert "\n" not in fault
+    assert len(fault) < 250
+
+
 def test_a_missing_key_is_named() -> None:
     bad = entry(epochs(80.0, 0))
     del bad["seconds"]
