@@ -4,16 +4,20 @@ import csv
 import io
 import json
 import re
+import shutil
 import statistics as reference
+import subprocess
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
 import pytest
 import yaml
+from commands import ROOT
 from report.samples import all_files, cell, finish
 
 from sam_repro.report import curves, ledger, page, render_md, render_tex, spec, write
+from sam_repro.report.__main__ import main
 from sam_repro.report.entry import Entry, usable
 from sam_repro.report.plan import Planned, plan
 from sam_repro.report.tables import Joined, join
@@ -261,3 +265,20 @@ def test_ticks_are_few_and_enclose_the_range(low: float, high: float) -> None:
     assert ticks[0] <= low
     assert ticks[-1] >= high
     assert len({f"{tick:g}" for tick in ticks}) == len(ticks), "each has a label of its own"
+
+
+def test_the_committed_tables_are_those_of_the_committed_ledger(tmp_path: Path) -> None:
+    """A changed claim, footnote or recipe shows in results/ with the commit that changes it: `make tables`."""
+    kept = ROOT / "results"
+    changed = subprocess.run(
+        ["git", "status", "--porcelain", "results/ledger.jsonl"], cwd=ROOT, capture_output=True, text=True
+    )
+    if changed.returncode or changed.stdout:
+        pytest.skip("no checkout, or a ledger with runs of one's own")
+    shutil.copy(kept / "ledger.jsonl", tmp_path)
+    assert main(["render", "--results-dir", str(tmp_path)]) == 0
+    made = {name: content for name, content in all_files(tmp_path).items() if name != "ledger.jsonl"}
+    names = [f for folder in ("tables", "figures") for f in (kept / folder).rglob("*.*")] + [kept / "index.html"]
+    assert sorted(made) == sorted(str(file.relative_to(kept)) for file in names)
+    stale = [name for name, content in made.items() if (kept / name).read_bytes() != content]
+    assert not stale, f"run `make tables` and commit: {stale}"
