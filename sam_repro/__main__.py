@@ -36,7 +36,8 @@ def _job(node: DictConfig) -> None:
         _codes.append(_train(node))
     except UserError as mistake:
         _codes.append(USER_ERROR)
-        complain(str(mistake))
+        # What one rank alone finds, such as data that its machine has not, the others wait for in vain.
+        complain(str(mistake), every_rank=True)
     except Exception:
         # Shown when it happens; the other members of a multirun still get their turn.
         _codes.append(1)
@@ -91,10 +92,11 @@ def main() -> None:
     sys.exit(code)
 
 
-def complain(message: str) -> None:
-    if os.environ.get("RANK", "0") != "0":
-        return  # every rank of a launcher finds the same mistake; one says it
-    print("error: " + " ".join(message.split()), file=sys.stderr)
+def complain(message: str, every_rank: bool = False) -> None:
+    rank = os.environ.get("RANK", "0")
+    if rank != "0" and not every_rank:
+        return  # every rank of a launcher finds the same mistake in the configuration; one says it
+    print(f"error: {'' if rank == '0' else f'rank {rank}: '}{' '.join(message.split())}", file=sys.stderr)
 
 
 if __name__ == "__main__":

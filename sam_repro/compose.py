@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any
 
 from hydra import compose as hydra_compose
@@ -38,11 +39,31 @@ def compose(overrides: Iterable[str]) -> Config:
 def typed(node: DictConfig) -> Config:
     """Hydra's node as dataclasses, checked."""
     try:
+        if unknown := _unknown(OmegaConf.to_container(node), _schema()):
+            # A plus, which Hydra itself advises for a missing key, adds one that nobody reads.
+            raise UserError(f"{unknown}: there is no such key.{nearest_key(unknown)}")
         config = OmegaConf.to_object(node)
     except OmegaConfBaseException as error:
         raise UserError(one_line(error)) from error
     assert isinstance(config, Config)
     return check(within_budget(config))
+
+
+def _unknown(found: Any, known: Any) -> str | None:
+    """The first key, dotted, that the schema has not."""
+    if not isinstance(known, dict) or not isinstance(found, dict):
+        return None
+    for key, value in found.items():
+        if key not in known:
+            return str(key)
+        if (inner := _unknown(value, known[key])) is not None:
+            return f"{key}.{inner}"
+    return None
+
+
+@cache
+def _schema() -> Any:
+    return OmegaConf.to_container(OmegaConf.structured(Config))
 
 
 def keys(node: Any = None, prefix: str = "") -> list[str]:

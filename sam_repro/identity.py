@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import asdict
 from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sam_repro.schema import Config, Source
+from sam_repro.data import listing
+from sam_repro.schema import Config, Source, UserError
 
 RECIPE_VERSION = 1
 
@@ -53,10 +55,17 @@ def science(config: Config, images: str | None = None) -> dict[str, Any]:
 
 @cache
 def _images(root: str) -> str:
-    """Which images a folder holds, by names and sizes: two data sets of one's own are two sciences."""
-    files = sorted(f for f in Path(root).rglob("*") if f.is_file())
-    listed = "".join(f"{f.relative_to(root)} {f.stat().st_size}\n" for f in files)
-    return hashlib.sha256(listed.encode()).hexdigest()
+    """Which images a folder holds, by names and contents: two data sets of one's own are two sciences."""
+    folder, digest = Path(root).expanduser(), hashlib.sha256()
+    classes = [folder / half / name for half in ("train", "test") for name in listing.subfolders(folder / half)]
+    for file in (file for one in classes for file in listing.images(one)):
+        try:
+            with open(file, "rb") as content:
+                digest.update(os.fsencode(file.relative_to(folder)) + b"\0")
+                digest.update(hashlib.file_digest(content, "sha256").digest())
+        except OSError as error:
+            raise UserError(f"dataset.root={root}: {file} can't be read ({error.strerror})") from error
+    return digest.hexdigest()
 
 
 @cache

@@ -26,14 +26,15 @@ def end(code: int) -> NoReturn:
 
 
 def finished(folder: Path) -> dict[str, Any] | None:
-    """The summary of a finished run, or None."""
+    """The summary of a finished run, or None. One that does not say how the run ended is none: it was altered."""
     if not (folder / DONE).exists():
         return None
     try:
-        summary = json.loads((folder / "summary.json").read_text())
-    except (OSError, ValueError):
+        summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
+        in_words(summary)
+    except (OSError, ValueError, KeyError, TypeError):
         return None
-    return summary if isinstance(summary, dict) else None
+    return summary if {"last", "best"} <= summary.keys() else None
 
 
 def already(summary: dict[str, Any]) -> str:

@@ -32,7 +32,7 @@ from sam_repro.outcome import DISK_FULL, DONE, EVALUATIONS, INTERRUPTED, LOCK, a
 from sam_repro.record import Recorder, summarise, write_atomic
 from sam_repro.record.environment import environment
 from sam_repro.record.lines import encode_indented
-from sam_repro.record.metrics import read
+from sam_repro.record.metrics import REMEDY, misfit, read
 from sam_repro.report import ledger
 from sam_repro.report.entry import entry_of
 from sam_repro.rules import check
@@ -92,6 +92,10 @@ def prepared(config: Config, ranks: Ranks) -> tuple[data_room.Data, Loop]:
     batch, count = config.loop.batch_size, data.train.size
     if count < batch:
         raise UserError(f"loop.batch_size={batch} exceeds the {count} training images: lower it")
+    larger = config.method.ascent_batch
+    if larger is not None and larger > count:
+        # It would hold the same images several times over, at the price of as many passes.
+        raise UserError(f"method.ascent_batch={larger} exceeds the {count} training images: lower it")
     steps = count // batch if config.loop.drop_last else -(-count // batch)
     steps = min(steps, config.budget.max_steps or steps)
     schedule = Schedule(config.schedule, config.base_optimizer.lr, steps, epochs(config), warmup_epochs(config))
@@ -104,12 +108,21 @@ def run(config: Config, folder: Path, data: data_room.Data, loop: Loop, override
     checkpoints = Checkpoints(folder, ranks)
     gpus = [torch.cuda.get_device_name(ranks.device)] * ranks.world if ranks.device.type == "cuda" else []
     env = environment(gpus=gpus, ranks=ranks.world, device=ranks.device.type)
+    shares, rejected = checkpoints.load()
+    # Before the recorder opens, so that a refusal writes nothing; shared, so that all ranks refuse or none.
+    problem = misfit(folder, shares[0]["metrics"]) if ranks.main and shares is not None else ""
+    if problem := ranks.share(problem):
+        if not config.force:
+            raise UserError(f"{problem}; {REMEDY}")
+        forget(folder, ranks)
+        shares = None
     with Recorder(folder, plain(config), config.track, run_id(config), main=ranks.main, total_steps=steps,
                   epochs=epochs(config)) as recorder:  # fmt: skip
         # ---------------------------------------------------------------------- on from where an earlier start stopped
-        shares, rejected = checkpoints.load()
-        for problem in rejected:
-            recorder.incident("fell_back", reason=problem)
+        for reason in rejected:
+            recorder.incident("fell_back", reason=reason)
+        if problem:
+            recorder.incident("started_anew", reason=problem)
         if shares is None:
             recorder.rewind(0)
         else:
@@ -173,7 +186,7 @@ def claimed(folder: Path, results_dir: str, ranks: Ranks) -> Iterator[bool]:
 
 
 def forget(folder: Path, ranks: Ranks) -> None:
-    """What the finished training of this run left: from here on it is an unfinished one, which goes on if stopped."""
+    """What an earlier training of this run left: from here on it is an unfinished one, which goes on if stopped."""
     if ranks.main:
         for name in (DONE, "summary.json", "weights.safetensors", "events.jsonl", EVALUATIONS):
             (folder / name).unlink(missing_ok=True)

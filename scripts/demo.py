@@ -21,6 +21,11 @@ METHODS = ("plain", "sam_demo", "asam_demo")
 
 
 def main(overrides: list[str]) -> int:
+    for override in overrides:
+        # It would come after the demo's own choice and make three times the same run.
+        if override.partition("=")[0].lstrip("+~").partition("@")[0] == "method":
+            raise UserError(f"{override}: the demo compares {', '.join(METHODS)}; another method is trained by "
+                            "python -m sam_repro +experiment=demo method=...")  # fmt: skip
     folders = []
     for method in METHODS:
         chosen = ["+experiment=demo", f"method={method}", "track=none", *overrides]

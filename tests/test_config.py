@@ -39,6 +39,11 @@ MISTAKES = {
     "method=[sam": ["sam"],
     "method=asam,sam": ["--multirun"],
     "on_divergence=go": ["on_divergence", "stop"],
+    "+method.rhoo=0.1": ["method.rhoo", "method.rho"],
+    "++loop.bach_size=3": ["loop.bach_size", "loop.batch_size"],
+    "+dataset.label_noise.rat=0.4": ["dataset.label_noise.rat", "dataset.label_noise.rate"],
+    "+foo=1": ["foo: there is no such key"],
+    "+foo.bar=1": ["foo: there is no such key"],
 }
 
 

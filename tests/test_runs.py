@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,9 +13,10 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import TINY, Cli, command
+from commands import ROOT, TINY, Cli, command
 from filelock import FileLock
 
+from sam_repro.outcome import finished
 from sam_repro.record.metrics import read, without_times
 
 LONG = ["schedule.epochs=3000", "budget.max_epochs=3000"]
@@ -155,6 +157,73 @@ def test_a_signal_saves_and_exits_with_75(tmp_path: Path, cli: Cli, number: int,
     assert (checkpoint / "manifest.json").exists()
     assert int(checkpoint.name) >= 2
     assert not (the_run(tmp_path) / "DONE").exists()
+
+
+def test_a_log_that_does_not_fit_its_checkpoint_is_refused_at_once_and_force_starts_anew(
+    tmp_path: Path, cli: Cli
+) -> None:
+    process = start(tmp_path, *LONG, "runtime.checkpoint_steps=3")
+    wait_for(lambda: list(tmp_path.glob("results/runs/*/checkpoints/*/manifest.json")), process)
+    process.terminate()
+    assert process.wait(timeout=60) == 75
+    log = the_run(tmp_path) / "metrics.jsonl"
+    first, second, *rest = log.read_text().splitlines(keepends=True)
+    for content, problem in (("".join([first, "?" + second[1:], *rest]), "line 2 is damaged"), ("", "has 0 bytes")):
+        log.write_text(content)
+        before = {f: f.stat().st_mtime_ns for f in the_run(tmp_path).rglob("*") if f.name != ".lock"}
+        done = cli(*TINY, *LONG, "runtime.checkpoint_steps=3")
+        assert done.returncode == 2, done.stderr
+        assert problem in done.stderr
+        assert "retrain with force=true" in done.stderr
+        assert done.stderr.count("\n") == 1
+        assert {f: f.stat().st_mtime_ns for f in the_run(tmp_path).rglob("*") if f.name != ".lock"} == before
+    process = start(tmp_path, *LONG, "runtime.checkpoint_steps=3", "force=true")
+    wait_for(lambda: steps_done(tmp_path) >= 4, process)
+    process.terminate()
+    assert process.wait(timeout=60) == 75
+    assert [r["step"] for r in read(the_run(tmp_path)) if r["kind"] == "step"][:4] == [1, 2, 3, 4]
+    events = [json.loads(line)["name"] for line in (the_run(tmp_path) / "events.jsonl").read_text().splitlines()]
+    assert events == ["started_anew", "interrupted"]
+
+
+@pytest.mark.parametrize("summary", ["{}", "[]", "", '{"status": "done", "last": null, "best": null}'])
+def test_a_summary_that_does_not_say_how_the_run_ended_is_none(tmp_path: Path, summary: str) -> None:
+    (tmp_path / "DONE").touch()
+    (tmp_path / "summary.json").write_text(summary)
+    assert finished(tmp_path) is None
+    (tmp_path / "summary.json").write_text('{"status": "collapsed", "collapsed_step": 3, "last": null, "best": null}')
+    assert finished(tmp_path) is not None
+
+
+def test_an_ascent_batch_larger_than_the_training_set_is_one_line(tmp_path: Path, cli: Cli) -> None:
+    done = cli(*TINY, "method=sam_larger", "method.ascent_batch=65", "budget.max_steps=1")
+    assert done.returncode == 2, done.stderr
+    assert done.stderr == "error: method.ascent_batch=65 exceeds the 64 training images: lower it\n"
+    assert not (tmp_path / "results").exists()
+
+
+def test_the_rehearsal_removes_only_what_it_made(tmp_path: Path) -> None:
+    """With stand-ins for make, which makes what the real one does, and for id, so that nothing is installed."""
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci" / "run").write_bytes((ROOT / ".ci" / "run").read_bytes())
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name, script in (("make", "mkdir -p .venv results/runs/new results/demo"), ("id", "echo 1000")):
+        (tools / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tools / name).chmod(0o755)
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / "results" / "runs" / "mine").mkdir(parents=True)
+    for kept in (True, False):
+        done = subprocess.run(
+            ["bash", str(tmp_path / ".ci" / "run")], env=os.environ | {"PATH": f"{tools}:{os.environ['PATH']}"},
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / ".venv").exists() is kept
+        assert (tmp_path / "results" / "runs" / "mine").exists() is kept
+        assert not (tmp_path / "results" / "demo").exists()
+        shutil.rmtree(tmp_path / ".venv", ignore_errors=True)
+        shutil.rmtree(tmp_path / "results")
 
 
 def test_a_collapsed_run_is_recorded_and_no_crash(tmp_path: Path, cli: Cli) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from sam_repro.data.listing import SUFFIXES, images, subfolders
 from sam_repro.data.pictures import FilePictures
 from sam_repro.schema import DatasetConfig, UserError
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
 Half = tuple[FilePictures, Tensor]
 
 
@@ -37,13 +36,6 @@ def class_names(folder: Path, classes: int) -> list[str]:
     return names
 
 
-def subfolders(folder: Path) -> list[str]:
-    """Sorted names, hidden ones left out; empty where there is no folder."""
-    if not folder.is_dir():
-        return []
-    return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith("."))
-
-
 def labelled(folder: Path, names: list[str]) -> Half:
     """All images below `folder`; the label is the position of the class folder in `names`."""
     paths: list[Path] = []
@@ -56,12 +48,7 @@ def labelled(folder: Path, names: list[str]) -> Half:
 
 
 def image_files(folder: Path) -> list[Path]:
-    files = sorted(
-        Path(base) / name
-        for base, _, names in os.walk(folder)
-        for name in names
-        if name.lower().endswith(SUFFIXES) and not name.startswith(".")
-    )
+    files = images(folder)
     if not files:
         raise UserError(f"{folder} has no images ({', '.join(SUFFIXES)})")
     return files

@@ -21,8 +21,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from sam_repro.data.folder import Half, image_files, labelled, subfolders
+from sam_repro.data.folder import Half, image_files, labelled
 from sam_repro.data.layouts import roots
+from sam_repro.data.listing import subfolders
 from sam_repro.data.pictures import FilePictures
 from sam_repro.schema import UserError
 

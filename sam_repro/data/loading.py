@@ -41,6 +41,11 @@ def load(
     train, test = _find(config, layout)
     if config.evaluate_on is Split.validation:
         rest, held = split(train[1], config.validation)
+        if not len(held):
+            raise UserError(
+                f"dataset.evaluate_on=validation with dataset.validation={config.validation:g} holds out none of the "
+                f"{len(train[1])} training images: raise dataset.validation"
+            )
         train, test = _take(train, rest), _take(train, held)
     train = _cap(train, config.train_images, budget.train_images)
     test = _cap(test, config.test_images, budget.test_images)
@@ -48,6 +53,11 @@ def load(
     one_by_one = config.stream or augment.policy is not Policy.none
     if not one_by_one:
         train, test = _decode(train, config, tally), _decode(test, config, tally)
+    if not len(test[1]):
+        raise UserError(
+            f"dataset={config.name.value} has no image to evaluate on"
+            + (": dataset.skip_unreadable left all of them out" if tally.found else ": look at dataset.root")
+        )
     images, labels = train
     facts: dict[str, Any] = {"source": config.name.value, "evaluated_on": config.evaluate_on.value}
     if config.label_noise.rate:

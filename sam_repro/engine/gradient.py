@@ -126,7 +126,7 @@ class GradFn:
         count = len(micro_batches) if isinstance(micro_batches, list) else 1
         with self.statistics.during(counts=p.data != "full") as moves:
             update = self.statistics.side_by_side(count if moves else 1)
-            for i, micro in enumerate(micro_batches):
+            for i, micro in enumerate(micro_batches, start=self._ahead(p, size)):
                 self._seed_masks(p, i)
                 output, each = self.losses(micro)
                 loss = each.sum() / size
@@ -148,7 +148,7 @@ class GradFn:
         assert shard.loss_before is not None, "the first pass is over the whole batch"
         with torch.no_grad(), self.statistics.during(counts=False):
             after = []
-            for i, micro in enumerate(self._cut(shard.batch)):
+            for i, micro in enumerate(self._cut(shard.batch), start=self._ahead(p, shard.size)):
                 self._seed_masks(p, i)
                 after.append(self.losses(micro)[1])
         kept = max(1, math.ceil(p.keep * len(shard.ids)))
@@ -162,11 +162,18 @@ class GradFn:
         smoothing = self.config.augment.label_smoothing
         return output, F.cross_entropy(output, batch.targets, label_smoothing=smoothing, reduction="none")
 
+    def _ahead(self, p: Pass, size: int) -> int:
+        """How many micro-batches of this pass the ranks before this one have."""
+        shared = self.synchronised or p.data == "full"
+        return self.ranks.rank * math.ceil(size / self.ranks.world / self._micro) if shared else 0
+
     def _seed_masks(self, p: Pass, micro: int) -> None:
-        """Dropout's draws are a function of (seed, step, shard, micro-batch), so that a resumed run draws the same."""
+        """Dropout's draws are a function of (seed, step, shard, micro-batch), so that a resumed run draws the same.
+
+        `micro` counts over all ranks that share the pass: on another number of ranks, too.
+        """
         passes = p.index if self.config.loop.masks is Masks.independent else 0
-        place = (self.shard.index, self.ranks.rank if self.synchronised else 0, micro, passes)
-        seed = hash((self.config.seed, self.shard.step, *place)) % 2**63
+        seed = hash((self.config.seed, self.shard.step, self.shard.index, 0, micro, passes)) % 2**63
         # `torch.manual_seed` asks for every kind of device there could be: a tenth of a millisecond a pass.
         torch.default_generator.manual_seed(seed)
         if self.ranks.device.type == "cuda":

@@ -44,7 +44,7 @@ class Stepper:
         self.scale = LossScale(config.runtime.precision is Precision.fp16)
         self.statistics = RunningStatistics(model, config.loop.batchnorm)
         self.grad_fn = GradFn(
-            config, forward or model, self.parameters, data, ranks, self.scale, self.statistics,
+            config, model if forward is None else forward, self.parameters, data, ranks, self.scale, self.statistics,
             synchronised=config.method.m is None,
         )  # fmt: skip
 

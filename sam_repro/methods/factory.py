@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import types
@@ -100,4 +101,8 @@ def _coerced(name: str, value: Any, wanted: Any) -> Any:
         return wanted(value)
     if wanted is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
+    if wanted is float and isinstance(value, str):
+        # PyYAML reads YAML 1.1, where 5e-4 lacks a number's point and is text; Hydra makes 0.0005 of the same file.
+        with contextlib.suppress(ValueError):
+            return float(value)
     raise ValueError(f"method.{name} must be a {wanted.__name__}, is {value!r}")

@@ -78,7 +78,9 @@ class Descent(Enum):
 
 class Between(Enum):
     plain = "plain"  # the steps between are plain steps
-    reuse = "reuse"  # LookSAM: g + look * |g| / |v| * v, v the part of the last g_adv orthogonal to its g
+    # LookSAM: g + look * |g| / |v| * v, v the part of the last g_adv orthogonal to its g. With every=1 it is the method
+    # without it, for there is no step between; v is taken all the same.
+    reuse = "reuse"
 
 
 class NoiseScale(Enum):
@@ -160,6 +162,7 @@ class Spec:
             ("keep", s.keep < 1),
             ("perturb", s.perturb < 1),
             ("every", s.every > 1),
+            ("between", s.between is not Between.plain),
             ("p", s.p is not Ball.l2),
             ("radius", s.radius is not Radius.constant),
             ("ascent_decay", s.ascent_decay > 0),
@@ -195,7 +198,6 @@ class Spec:
         rule(s.alpha > 0 and s.descent is not Descent.gsam, "alpha", "goes with descent=gsam")
         rule(s.rho_min > 0 and s.radius is not Radius.follow_lr, "rho_min", "goes with radius=follow_lr")
         rule(s.rho_min > s.rho, "rho_min", f"must not exceed rho={s.rho:g}")
-        rule(s.between is Between.reuse and s.every == 1, "between", "reuse needs every > 1")
         rule(s.look > 0 and s.between is not Between.reuse, "look", "goes with between=reuse")
         rule(s.between is Between.reuse and ((s.ascent is not Ascent.batch and ascends) or s.fraction < 1), "between",
              "reuse splits both gradients of one batch: ascent=batch, fraction=1")  # fmt: skip

@@ -6,7 +6,10 @@ kind "step", every `track.every` steps:
     step           optimizer steps done
     epoch          the epoch that the step belongs to
     loss           mean loss of the pass that gave the final gradient
-    loss_ascent    mean loss of the first pass; null where a step has only one, as LookSAM's between its ascents
+    loss_ascent    mean loss of the first pass over the batch; null where a step has only one pass, as LookSAM's between
+                   its ascents. Where the ascent sees other data (`ascent: other, larger, full`: SAM-db, SAM-full, ...)
+                   the first pass over the batch is the descent's, at the perturbed weights: loss_ascent equals loss
+                   and the loss on the other data is not logged. train_loss and train_accuracy are of the same pass
     grad_norm      l2 norm of the final gradient, before clipping
     radius         rho of this step
     ascent_norm, gradient_norm, perturbation_norm, distance_to_sam   of a step with an ascent (docs/methods.md)
@@ -46,6 +49,9 @@ ORDER = (
 # What differs between two runs that are otherwise equal to the bit.
 TIMES = ("images_per_s", "seconds", "time", "wall_seconds")
 
+# Of a file that does not fit its checkpoint.
+REMEDY = "put it back or retrain with force=true"
+
 _RANK = {key: index for index, key in enumerate(ORDER)}
 
 
@@ -70,10 +76,7 @@ class MetricsLog:
         """Forget what came after the `flush` that returned this offset, a torn last line too. 0: a fresh start."""
         size = os.fstat(self._descriptor).st_size
         if offset > size:
-            raise UserError(
-                f"{self.path} has {size} bytes, its checkpoint saw {offset}: the file was altered; "
-                "put it back or retrain with force=true"
-            )
+            raise UserError(f"{_too_short(self.path, size, offset)}; {REMEDY}")
         os.ftruncate(self._descriptor, offset)
         os.fsync(self._descriptor)
 
@@ -99,6 +102,32 @@ def read(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
     return records
 
 
+def misfit(folder: str | os.PathLike[str], offset: int) -> str:
+    """Why a checkpoint that saw `offset` bytes of the folder's metrics.jsonl can't go on with it, or "".
+
+    For a run that is about to resume: what is wrong with the file is better said before the training than after it.
+    What comes after the offset does not matter, since `rewind` forgets it.
+    """
+    path = Path(folder) / FILE
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        content = b""
+    if offset > len(content):
+        return _too_short(path, len(content), offset)
+    whole = content[:offset].split(b"\n")
+    # A checkpoint sees whole lines, so there is nothing after the last newline.
+    for number, line in enumerate(whole, start=1):
+        try:
+            if number < len(whole):
+                lines.decode(line)
+            elif line:
+                raise ValueError("the checkpoint ends within this line")
+        except (ValueError, RecursionError):
+            return f"{path} line {number} is damaged: the file was altered"
+    return ""
+
+
 def without_times(record: Mapping[str, Any]) -> dict[str, Any]:
     """The record without what differs between two runs that are otherwise equal, in nested objects too."""
     return {
@@ -106,6 +135,10 @@ def without_times(record: Mapping[str, Any]) -> dict[str, Any]:
         for key, value in record.items()
         if key not in TIMES
     }
+
+
+def _too_short(path: Path, size: int, offset: int) -> str:
+    return f"{path} has {size} bytes, its checkpoint saw {offset}: the file was altered"
 
 
 def _torn_tail(path: Path) -> bool:

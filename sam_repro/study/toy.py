@@ -175,6 +175,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         fields = FIGURE | fields
     starts = STARTS if s.w0 is None else [(s.w0[0], s.w0[1])]
     runs = [[run(name, fields, start, s.lr, s.steps, s.seed) for name in names] for start in starts]
-    for path in draw(runs, s.lr, Path(s.results_dir) / "figures"):
-        print(path)
+    try:
+        paths = draw(runs, s.lr, Path(s.results_dir) / "figures")
+    except OSError as error:
+        raise UserError(
+            f"results_dir={s.results_dir} can't be written ({error.strerror}): choose another folder"
+        ) from error
+    print(*paths, sep="\n")
     return 0

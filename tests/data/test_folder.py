@@ -1,5 +1,7 @@
 """Class folders of images."""
 
+import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +9,10 @@ import pytest
 import torch
 from PIL import Image
 
+from sam_repro import identity
+from sam_repro.compose import compose
 from sam_repro.data import load
+from sam_repro.identity import run_id
 from sam_repro.schema import AugmentConfig, BudgetConfig, DatasetConfig, Source, UserError
 
 UNIT = {"mean": [0.0] * 3, "std": [1 / 255] * 3}
@@ -75,3 +80,28 @@ def test_mistakes_are_told_in_one_line(tmp_path: Path) -> None:
     for image in (tmp_path / "test/bird").iterdir():
         image.unlink()
     refused(tmp_path, "no images")
+
+
+def test_the_run_id_is_of_the_images_and_of_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def id_of(root: str) -> str:
+        identity._images.cache_clear()
+        return run_id(compose(["dataset=folder", f'dataset.root="{root}"']))
+
+    first, second = tmp_path / "first", tmp_path / "second"
+    make(first)
+    shutil.copytree(first, second)
+    before = id_of(str(first))
+    assert id_of(str(second)) == before, "where they lie is no part of it"
+    (second / "train/bird/Thumbs.db").write_bytes(b"not an image")
+    (second / "notes.txt").write_text("nor is this")
+    assert id_of(str(second)) == before
+    image = second / "train/bird/1.png"
+    image.write_bytes(image.read_bytes()[:-1] + b"x")  # of equal name and size
+    assert id_of(str(second)) != before
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert id_of("~/first") == before
+    assert id_of("~/second") != before
+    odd = os.fsencode(first) + b"/train/bird/\xff.png"  # not every file name is text
+    with open(odd, "wb") as file:
+        file.write(b"an image")
+    assert id_of(str(first)) != before

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from data_stand_ins import StandIns
+from PIL import Image
 
 from sam_repro.data import Data, load
 from sam_repro.data.layouts import EMBEDDED, EMBEDDED_SET, LAYOUTS, Layout
@@ -163,6 +164,23 @@ def test_caps_take_the_smallest(stand_ins: StandIns) -> None:
     assert targets.bincount().tolist() == [3] * 10
     assert test_targets.bincount().tolist() == [1] * 10
     assert run(config, layout, BudgetConfig(train_images=9999)).train.size == 50
+
+
+def test_an_empty_held_out_part_is_told_before_the_training() -> None:
+    config = DatasetConfig(Source.synthetic, evaluate_on=Split.validation, validation=0.00001)
+    with pytest.raises(UserError, match=r"evaluate_on=validation with dataset\.validation=1e-05 holds out none of the"):
+        run(config)
+
+
+def test_a_test_part_without_a_readable_image_is_told_before_the_training(tmp_path: Path) -> None:
+    for part, name in (("train", "a"), ("train", "b"), ("test", "a"), ("test", "b")):
+        (tmp_path / part / name).mkdir(parents=True)
+        Image.new("RGB", (8, 8)).save(tmp_path / part / name / "0.png")
+        if part == "test":
+            (tmp_path / part / name / "0.png").write_bytes(b"no image")
+    config = DatasetConfig(Source.folder, str(tmp_path), classes=2, image_size=8, skip_unreadable=2, **UNIT)
+    with pytest.raises(UserError, match=r"no image to evaluate on: dataset\.skip_unreadable"):
+        run(config)
 
 
 def test_validation_is_held_out_and_clean(stand_ins: StandIns) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -38,12 +40,14 @@ def config(*overrides: str) -> Config:
     return compose([*small, "runtime.precision=fp32", "runtime.channels_last=false", *overrides])
 
 
-def stepper(c: Config, net: nn.Module, ranks: Ranks | None = None) -> Stepper:
+def stepper(
+    c: Config, net: nn.Module, ranks: Ranks | None = None, forward: Callable[[Tensor], Tensor] | None = None
+) -> Stepper:
     ranks = ranks or Ranks(0, 1, CPU)
     data = load(c.dataset, c.augment, c.budget, c.seed, CPU).train
     schedule = Schedule(c.schedule, c.base_optimizer.lr, SAMPLES // c.loop.batch_size, 10)
     method = methods.build(c.method, net, seed=c.seed)
-    return Stepper(c, net, method, optimizer.build(c.base_optimizer, net), schedule, data, ranks)
+    return Stepper(c, net, method, optimizer.build(c.base_optimizer, net), schedule, data, ranks, forward)
 
 
 def net(dtype: torch.dtype = torch.float64, **kwargs: object) -> Net:

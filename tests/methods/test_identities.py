@@ -5,6 +5,7 @@ import math
 
 import pytest
 import reference as ref
+import rig
 import torch
 from problem import STEPS, Data, Loop, net
 from torch import nn
@@ -12,6 +13,7 @@ from torch import nn
 from sam_repro.methods import Moment, build
 from sam_repro.methods.direction import minus_ema
 from sam_repro.methods.factory import override, read
+from sam_repro.methods.spec import Between
 
 
 def trained(name, dtype=torch.float64, loop=Loop, **fields):
@@ -34,14 +36,17 @@ class SameBatch(Loop):
 
 
 SAM = {"rho": 0.3}
+ALMOST = 1 - 1e-15  # not 1, so that the code for a share runs, and of a small batch the share is all of it
+HUGE = 2.0**60  # beside it a weight is lost to rounding: abs(w) + HUGE is HUGE, and a power of two rounds nothing
+CONSTANT = {"rho": 0.3 / HUGE, "eta": HUGE, "normalise": "all"}  # T = HUGE, the identity but for a factor of the radius
 BITWISE = {
     "sigma=0 F-SAM": ("fsam", {**SAM, "sigma": 0.0}, Loop),
     "gamma=0 R-SAM": ("rsam", {**SAM, "gamma": 0.0, "mix": 1.0}, Loop),
-    "k=1 LookSAM": ("looksam", {**SAM, "every": 1, "between": "plain", "look": 0.0}, Loop),
-    "fraction=1": ("sam_fraction", {**SAM, "fraction": 1.0}, Loop),
-    "identity ASAM": ("asam", {**SAM, "geometry": "identity", "eta": 0.0}, Loop),
+    "k=1 LookSAM": ("looksam", {**SAM, "every": 1}, Loop),
+    "fraction=1": ("sam_fraction", {**SAM, "fraction": ALMOST}, Loop),
+    "identity ASAM": ("asam", CONSTANT, Loop),
+    "identity filter-wise ASAM": ("asam_filter", CONSTANT, Loop),
     "SAM-db with B'=B": ("sam_db", SAM, SameBatch),
-    "perturb=1, keep=1 ESAM": ("esam", {**SAM, "perturb": 1.0, "keep": 1.0}, Loop),
     "eta=0 FisherSAM": ("fishersam", {**SAM, "eta": 0.0}, Loop),
     "alpha=0 GSAM": ("gsam", {**SAM, "alpha": 0.0, "radius": "constant", "rho_min": 0.0}, Loop),
 }
@@ -50,12 +55,57 @@ BITWISE = {
 @pytest.mark.parametrize("case", BITWISE)
 def test_is_sam_to_the_bit(case):
     name, fields, loop = BITWISE[case]
+    assert override(read(name), fields) != override(read("sam"), SAM), "or it is SAM by its name only"
     assert torch.equal(trained(name, loop=loop, **fields), trained("sam", **SAM))
 
 
 def test_mixing_factor_means_nothing_without_noise():
     a, b = trained("rsam", rho=0.3, gamma=0.0, mix=2.7), trained("sam", rho=0.3)
     assert ref.norm(a - b) / ref.norm(b) < 1e-12
+
+
+def test_looksam_at_every_step_goes_looksams_way():
+    """Or its identity above would say nothing: the direction for the steps between is kept, though there are none."""
+    model = net()
+    method = build("looksam", model, every=1)
+    assert (method.spec.between, method.spec.every) == (Between.reuse, 1)
+    method.estimate(Loop(model, Data()))
+    assert set(method.state_dict()["shards"][0]["tensors"]["look"]) == {name for name, _ in model.named_parameters()}
+
+
+def test_esam_with_all_weights_and_all_samples_is_sam():
+    """Not to the bit: the samples are sorted by their rise."""
+    a, b = trained("esam", perturb=ALMOST, keep=ALMOST, **SAM), trained("sam", **SAM)
+    assert ref.norm(a - b) / ref.norm(b) < 1e-12
+
+
+SHARES = {
+    "fraction=1": ["method=sam_fraction", f"method.fraction={ALMOST!r}"],
+    "perturb=1, keep=1 ESAM": ["method=esam", f"method.perturb={ALMOST!r}", f"method.keep={ALMOST!r}"],
+}
+
+
+@pytest.mark.parametrize("case", SHARES)
+def test_a_share_that_is_the_whole_batch_is_sam_in_the_engine_too(case):
+    shared, whole = rig.net(), rig.net()
+    rig.train(rig.stepper(rig.config(*SHARES[case], "method.rho=0.3"), shared), STEPS)
+    rig.train(rig.stepper(rig.config("method=sam", "method.rho=0.3"), whole), STEPS)
+    torch.testing.assert_close(rig.weights(shared), rig.weights(whole), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["asam", "asam_bias", "asam_linf", "fasam"])
+def test_elementwise_geometry_of_weights_of_size_one_is_the_identity(name):
+    """T = abs(w) = 1 at every sign of w, with eta = 0."""
+    gradients = []
+    for geometry in ("elementwise", "identity"):
+        model = net(torch.float64)
+        with torch.no_grad():
+            for p in model.parameters():
+                p.sign_()
+            assert all((p == -1).any() for p in model.parameters() if p.dim() > 1)
+        build(name, model, **SAM, eta=0.0, geometry=geometry).estimate(Loop(model, Data()))
+        gradients.append([p.grad for p in model.parameters()])
+    assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
 
 
 def test_a_larger_ascent_batch_of_the_same_samples_is_sam():

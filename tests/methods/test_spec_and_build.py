@@ -11,7 +11,7 @@ from problem import Data, Loop, net
 from torch import nn
 
 from sam_repro import CONFIGS
-from sam_repro.methods import Pass, build
+from sam_repro.methods import Pass, build, factory
 from sam_repro.methods.factory import override, read
 from sam_repro.methods.spec import Direction, Geometry, Spec
 
@@ -46,7 +46,7 @@ NONSENSE = {
     "ascent": {"ascent": "full", "direction": "residual"},
     "descent": {"ascent": "other", "descent": "gsam"},
     "rho_min": {"ascent": "batch", "radius": "follow_lr", "rho": 0.1, "rho_min": 0.2},
-    "between": {"ascent": "batch", "between": "reuse"},
+    "between": {"ascent": "other", "every": 2, "between": "reuse"},
     "look": {"ascent": "batch", "every": 2, "look": 0.5},
     "p": {"ascent": "batch", "geometry": "fisher", "p": "linf"},
     "eta": {"ascent": "batch", "eta": 0.1},
@@ -58,6 +58,12 @@ NONSENSE = {
     "every": {"every": 3},
     "perturb": {"ascent": "batch", "perturb": 0.0},
 }
+
+
+def test_reuse_without_an_ascent_is_refused_whatever_the_cadence():
+    for every in (1, 2):
+        fields = {"between": "reuse", "every": every}
+        assert "between" in [name for name, _ in override(Spec(), fields).problems()]
 
 
 @pytest.mark.parametrize("field", NONSENSE)
@@ -74,11 +80,26 @@ def test_nonsense_is_refused_at_its_field(field):
         ({"geometry": "element"}, "one of identity, elementwise, filterwise, fisher"),
         ({"rho": "big"}, "must be a float"),
         ({"every": 1.5}, "must be a int"),
+        ({"rho": True}, "must be a float"),
+        ({"every": "1e1"}, "must be a int"),
     ],
 )
 def test_wrong_fields_are_named(wrong, message):
     with pytest.raises(ValueError, match=message):
         build("sam", net(), **wrong)
+
+
+@pytest.mark.parametrize("number", ["5e-4", "1e-3", "2.5E-2", "3", "0.5"])
+def test_a_number_in_a_method_file_is_the_one_that_hydra_reads(number, tmp_path, monkeypatch):
+    """YAML 1.1, PyYAML's, takes 5e-4 for text."""
+    from omegaconf import OmegaConf
+
+    (tmp_path / "method").mkdir()
+    (tmp_path / "method" / "tiny.yaml").write_text(f"name: tiny\nascent: batch\nrho: {number}\n")
+    monkeypatch.setattr(factory, "CONFIGS", tmp_path)
+    rho = build("tiny", net()).spec.rho
+    assert isinstance(rho, float)
+    assert rho == OmegaConf.load(tmp_path / "method" / "tiny.yaml").rho == float(number)
 
 
 def test_wrong_names_are_answered_with_the_nearest():
@@ -127,6 +148,7 @@ def test_passes_are_numbered_and_carry_what_is_wanted():
     ("name", "fields", "passes"),
     [
         ("plain", {}, 1), ("sam", {}, 2), ("sam_fraction", {"fraction": 0.25}, 1.25), ("looksam", {"every": 4}, 1.25),
+        ("looksam", {"every": 1}, 2),
         ("lpf_sgd", {"draws": 8}, 8), ("sam_db", {}, 2), ("esam", {}, 1 + 1 / 3 + 0.5),
     ],
 )  # fmt: skip

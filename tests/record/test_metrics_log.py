@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sam_repro.record import lines
-from sam_repro.record.metrics import FILE, MetricsLog, read, without_times
+from sam_repro.record.metrics import FILE, MetricsLog, misfit, read, without_times
 from sam_repro.schema import UserError
 
 texts = st.text(max_size=8).filter(lambda text: text not in ("NaN", "Infinity", "-Infinity"))
@@ -114,6 +114,26 @@ def test_a_log_shorter_than_its_checkpoint_is_refused(tmp_path: Path) -> None:
     log.append({"kind": "step", "step": 1})
     with pytest.raises(UserError, match=r"metrics\.jsonl .* altered"):
         log.rewind(log.flush() + 1)
+
+
+def test_a_log_that_does_not_fit_its_checkpoint_is_found_before_the_training(tmp_path: Path) -> None:
+    first, second, torn = b'{"kind": "step", "step": 1}\n', b'{"kind": "step", "step": 2}\n', b'{"kind": "st'
+    offset = len(first + second)
+    for content, problem in (
+        (first + second, ""),
+        (first + second + torn, ""),  # after the checkpoint: `rewind` forgets it
+        (first, "has 28 bytes, its checkpoint saw 56"),
+        (first + b"?" + second[1:], "line 2 is damaged"),
+        (first + b" " + second, "line 2 is damaged"),  # longer than what the checkpoint saw
+        (second[1:] + second + second, "line 1 is damaged"),
+    ):
+        (tmp_path / FILE).write_bytes(content)
+        found = misfit(tmp_path, offset)
+        assert problem in found
+        assert bool(problem) == bool(found)
+    (tmp_path / FILE).unlink()
+    assert misfit(tmp_path, 0) == ""
+    assert "has 0 bytes" in misfit(tmp_path, offset)
 
 
 def test_damage_before_the_last_line_is_refused_not_hidden(tmp_path: Path) -> None:

@@ -49,6 +49,18 @@ def test_a_mistake_of_the_script_is_one_line(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("override", ["method=fsam", "++method=fsam", "~method"])
+def test_an_override_of_the_compared_methods_is_refused(tmp_path: Path, override: str) -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "demo.py"), "budget=smoke", override],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: {override}: the demo compares plain, sam_demo, asam_demo")
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_same_runs_same_bytes(folders: list[Path], tmp_path: Path) -> None:
     first = [path.read_bytes() for path in demo.write(folders, tmp_path / "a")[1]]
     second = [path.read_bytes() for path in demo.write(folders, tmp_path / "b")[1]]

@@ -137,6 +137,12 @@ def test_a_mistake_ends_the_command_with_code_2() -> None:
         assert "did you mean" in done.stderr
 
 
+def test_a_folder_that_cant_be_written_is_a_users_mistake(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match=r"results_dir=.*file can't be written \(Not a directory\)"):
+        toy.main(["steps=2", f"results_dir={tmp_path / 'file'}"])
+
+
 def test_the_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = []
     for folder in ("a", "b"):
