@@ -147,7 +147,8 @@ class Spec:
         for field in ("rho", "rho_min", "gamma", "eta", "alpha", "mix", "ascent_decay", "look"):
             value = getattr(s, field)
             rule(not 0 <= value < float("inf"), field, f"must be a finite number, not negative; is {value:g}")
-        rule(s.gamma_end is not None and not s.gamma_end >= 0, "gamma_end", "must not be negative")
+        rule(s.gamma_end is not None and not 0 <= s.gamma_end < float("inf"), "gamma_end",
+             f"must be a finite number, not negative; is {s.gamma_end}")  # fmt: skip
         rule(s.draws < 1, "draws", f"must be at least 1, is {s.draws}")
         rule(s.every < 1, "every", f"must be at least 1, is {s.every}")
         rule(s.m is not None and s.m < 1, "m", f"must be at least 1 sample, is {s.m}")

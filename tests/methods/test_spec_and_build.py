@@ -40,6 +40,7 @@ NONSENSE = {
     "rho": {"rho": 0.1},
     "alpha": {"ascent": "batch", "alpha": 0.1},
     "gamma": {"ascent": "batch", "gamma": 0.1},
+    "gamma_end": {"start": "kernel_noise", "gamma": 0.1, "gamma_end": math.inf},
     "direction": {"ascent": "batch", "direction": "noise_plus_gradient"},
     "fraction": {"ascent": "other", "fraction": 0.5},
     "ascent_batch": {"ascent": "larger"},
