@@ -27,7 +27,7 @@ class Cost:
 
     def training_bytes(self, samples: int, half: bool, bytes_a_parameter: int) -> int:
         """Memory while `samples` images are between forward and backward; an estimate from below, without gradients of
-        activations, allocator's slack and kernels' workspace: six real CPU runs took 1.13 to 1.30 times as much.
+        activations, allocator's slack and kernels' workspace: `sam_repro.report.cost` adds what runs take beyond it.
 
         bytes_a_parameter: weight and gradient (8), the optimizer's state, what the method keeps. Autocast holds a
         half-precision copy of the weights as well.
