@@ -14,11 +14,10 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from sam_repro import CONFIGS, signals
-from sam_repro.compose import one_line, typed
-from sam_repro.help import help_page
-from sam_repro.outcome import INTERRUPTED, USER_ERROR, end
-from sam_repro.schema import UserError
-from sam_repro.sweep.requeue import RunFailed, in_job, requeue
+from sam_repro.config.compose import one_line, typed
+from sam_repro.config.help import help_page
+from sam_repro.errors import INTERRUPTED, USER_ERROR, UserError, end
+from sam_repro.sweep.launchers.requeue import RunFailed, in_job, requeue
 
 # The exit codes of the runs that this process trained, one after the other.
 _codes: list[int] | None = None

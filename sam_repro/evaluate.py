@@ -25,13 +25,15 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from sam_repro.compose import nearest, one_line
-from sam_repro.outcome import DONE, EVALUATIONS, USER_ERROR
-from sam_repro.record.atomic import write_atomic
-from sam_repro.report import ledger
-from sam_repro.report.entry import usable
-from sam_repro.rules import check
-from sam_repro.schema import Config, Source, UserError
+from sam_repro.config.compose import one_line
+from sam_repro.config.rules import check
+from sam_repro.config.schema import Config
+from sam_repro.data.declared import Source
+from sam_repro.errors import USER_ERROR, UserError, nearest
+from sam_repro.files.atomic import write_atomic
+from sam_repro.runs import ledger
+from sam_repro.runs.entry import usable
+from sam_repro.runs.outcome import DONE, EVALUATIONS
 
 if TYPE_CHECKING:
     from torch import nn

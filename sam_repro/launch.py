@@ -16,10 +16,11 @@ from types import FrameType
 from typing import Any
 
 from sam_repro import signals
-from sam_repro.identity import run_folder, run_id
-from sam_repro.outcome import INTERRUPTED, USER_ERROR, already, end, finished
-from sam_repro.report.restore import restore
-from sam_repro.schema import Config, UserError
+from sam_repro.config.identity import run_folder, run_id
+from sam_repro.config.schema import Config
+from sam_repro.errors import INTERRUPTED, USER_ERROR, UserError, end
+from sam_repro.runs.outcome import already, finished
+from sam_repro.runs.restore import restore
 
 
 def launch(config: Config, overrides: Sequence[str] = ()) -> int:

@@ -18,7 +18,10 @@ from torch import Tensor, nn
 
 from sam_repro import data as data_room
 from sam_repro import methods, models
-from sam_repro.budget import epochs, warmup_epochs
+from sam_repro.config.budget import epochs, warmup_epochs
+from sam_repro.config.identity import plain, run_folder, run_id
+from sam_repro.config.rules import check
+from sam_repro.config.schema import Config, Precision
 from sam_repro.engine import optimizer as optimizers
 from sam_repro.engine.checkpoint import Checkpoints
 from sam_repro.engine.loop import Loop
@@ -27,23 +30,21 @@ from sam_repro.engine.requests import Interrupted
 from sam_repro.engine.schedule import Schedule
 from sam_repro.engine.setup import prepare
 from sam_repro.engine.step import Stepper
-from sam_repro.identity import plain, run_folder, run_id
-from sam_repro.outcome import DISK_FULL, DONE, EVALUATIONS, INTERRUPTED, LOCK, already, finished, in_words
+from sam_repro.errors import DISK_FULL, INTERRUPTED, UserError
+from sam_repro.files.lines import encode_indented
 from sam_repro.record import Recorder, summarise, write_atomic
 from sam_repro.record.environment import environment
-from sam_repro.record.lines import encode_indented
 from sam_repro.record.metrics import REMEDY, misfit, read
-from sam_repro.report import ledger
-from sam_repro.report.entry import entry_of
-from sam_repro.rules import check
-from sam_repro.schema import Config, Precision, UserError
+from sam_repro.runs import ledger
+from sam_repro.runs.entry import entry_of
+from sam_repro.runs.outcome import DONE, EVALUATIONS, LOCK, already, finished, in_words
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 EXPENSIVE = 8  # passes a step, above which a run says its cost before it starts
 
 
 def train(config: Config, overrides: list[str] | None = None) -> int:
-    """Train one run, or the rest of it; the exit code of `sam_repro.outcome`."""
+    """Train one run, or the rest of it; the exit code of `sam_repro.runs.outcome`."""
     ranks = Ranks.join(config.runtime)
     # A launcher may have started more ranks than the configuration says.
     config = check(replace(config, runtime=replace(config.runtime, ranks=ranks.world)))

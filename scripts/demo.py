@@ -10,12 +10,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works in a checkout that is not installed
 
-from sam_repro.compose import compose
-from sam_repro.identity import run_folder
+from sam_repro.config.compose import compose
+from sam_repro.config.identity import run_folder
+from sam_repro.errors import USER_ERROR, UserError
 from sam_repro.launch import launch
-from sam_repro.outcome import USER_ERROR
 from sam_repro.report.demo import write
-from sam_repro.schema import UserError
 
 METHODS = ("plain", "sam_demo", "asam_demo")
 

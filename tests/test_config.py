@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sam_repro import CONFIGS
-from sam_repro.compose import compose, keys
-from sam_repro.help import NOT_GROUPS
-from sam_repro.schema import UserError
+from sam_repro.config.compose import compose, keys
+from sam_repro.config.help import NOT_GROUPS
+from sam_repro.errors import UserError
 
 MISTAKES = {
     "sed=3": ["sed", "seed"],

@@ -18,16 +18,18 @@ from omegaconf import OmegaConf
 from safetensors.torch import save_file
 
 from sam_repro import models
-from sam_repro.compose import compose
+from sam_repro.config.compose import compose
+from sam_repro.config.identity import plain, run_id
+from sam_repro.config.schema import Config
 from sam_repro.data import imagenet
+from sam_repro.data.declared import DatasetConfig, Fit, Source
 from sam_repro.data.evaluations import evaluation_sets
 from sam_repro.data.imagenet import CORRUPTIONS, SEVERITIES, _timm_list, wnids
 from sam_repro.engine.ranks import Ranks
 from sam_repro.evaluate import keep, main, stored, trained
-from sam_repro.identity import plain, run_id
-from sam_repro.report import ledger
-from sam_repro.report.entry import entry_of, usable
-from sam_repro.schema import Architecture, Config, DatasetConfig, Fit, ModelConfig, Source
+from sam_repro.models.catalog import Architecture, ModelConfig
+from sam_repro.runs import ledger
+from sam_repro.runs.entry import entry_of, usable
 from sam_repro.train import forget
 
 TINY_IMAGENET = ["dataset=imagenet", "dataset.image_size=8", "dataset.workers=0"]

@@ -67,7 +67,7 @@ def test_a_model(project: Path) -> None:
         '    """The smallest model there is."""\n'
         "    return nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, classes))\n"
     )
-    insert(project / "sam_repro/schema.py", "class Architecture(Enum):\n", '    mine = "mine"\n')
+    insert(project / "sam_repro/models/catalog.py", "class Architecture(Enum):\n", '    mine = "mine"\n')
     insert(
         project / "sam_repro/models/factory.py",
         "def _untrained(config: ModelConfig, classes: int) -> nn.Module:\n",

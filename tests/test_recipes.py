@@ -16,16 +16,16 @@ import yaml
 sys.path.insert(0, str(Path(__file__).with_name("recipes")))
 from shipped import RUN_IDS, config, derived, header, names, path, published, run_ids
 
-from sam_repro.budget import epochs, warmup_epochs, within_budget
-from sam_repro.compose import compose
-from sam_repro.identity import plain, run_id
+from sam_repro.config.budget import epochs, warmup_epochs, within_budget
+from sam_repro.config.compose import compose
+from sam_repro.config.compose_many import compose_all
+from sam_repro.config.identity import plain, run_id
+from sam_repro.config.rules import check
+from sam_repro.config.schema import Config, Optimizer
 from sam_repro.methods.spec import Ascent
-from sam_repro.report.compose_many import compose_all
-from sam_repro.report.cost import cost
-from sam_repro.report.spec import load as load_table
-from sam_repro.report.spec import names as tables
-from sam_repro.rules import check
-from sam_repro.schema import Config, Optimizer
+from sam_repro.tables.cost import cost
+from sam_repro.tables.spec import load as load_table
+from sam_repro.tables.spec import names as tables
 
 PAPERS: dict[str, Any] = yaml.safe_load((RUN_IDS.parent / "stated.yaml").read_text(encoding="utf-8"))
 # All that decides what a run gives: a passage states it, or the papers are silent and the header says so.

@@ -16,8 +16,8 @@ import pytest
 from commands import ROOT, TINY, Cli, command
 from filelock import FileLock
 
-from sam_repro.outcome import finished
 from sam_repro.record.metrics import read, without_times
+from sam_repro.runs.outcome import finished
 
 LONG = ["schedule.epochs=3000", "budget.max_epochs=3000"]
 

@@ -19,9 +19,9 @@ from shipped import names
 from stand_ins import write_all
 
 from sam_repro import CONFIGS
-from sam_repro.compose import compose, options
-from sam_repro.identity import run_folder
-from sam_repro.schema import Config
+from sam_repro.config.compose import compose, options
+from sam_repro.config.identity import run_folder
+from sam_repro.config.schema import Config
 from sam_repro.train import train
 
 pytestmark = pytest.mark.slow

@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 
 from sam_repro.data import imagenet
+from sam_repro.data.declared import DatasetConfig
 from sam_repro.data.finish import Normalise
 from sam_repro.data.folder import Half
 from sam_repro.data.pictures import Tally
 from sam_repro.data.sets import EvalData
-from sam_repro.schema import DatasetConfig, UserError
+from sam_repro.errors import UserError
 
 NAMES = ("imagenet", "real", "v2", "r", "c")
 # AlexNet's error on each corruption, averaged over the severities: what mCE is measured in (Hendrycks and Dietterich

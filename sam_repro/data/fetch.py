@@ -18,11 +18,11 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from sam_repro.data.declared import Source
 from sam_repro.data.layouts import ENVIRONMENT, LAYOUTS, MANIFEST, Layout, read
 from sam_repro.data.origins import ORIGINS, UnreachableError
-from sam_repro.outcome import USER_ERROR
-from sam_repro.record.atomic import open_atomic
-from sam_repro.schema import Source, UserError
+from sam_repro.errors import USER_ERROR, UserError
+from sam_repro.files.atomic import open_atomic
 
 # An origin puts the layout's files into the staging folder it is given, or raises UnreachableError.
 Origin = Callable[[Path], None]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from sam_repro.config.schema import AugmentConfig
 from sam_repro.data import mix
 from sam_repro.data.counter import Stream, integers, key
-from sam_repro.schema import AugmentConfig
 
 _COIN = 1 << 24  # resolution of cutout_probability
 

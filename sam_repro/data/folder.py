@@ -7,9 +7,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from sam_repro.data.declared import DatasetConfig
 from sam_repro.data.listing import SUFFIXES, images, subfolders
 from sam_repro.data.pictures import FilePictures
-from sam_repro.schema import DatasetConfig, UserError
+from sam_repro.errors import UserError
 
 Half = tuple[FilePictures, Tensor]
 

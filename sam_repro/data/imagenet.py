@@ -25,7 +25,7 @@ from sam_repro.data.folder import Half, image_files, labelled
 from sam_repro.data.layouts import roots
 from sam_repro.data.listing import subfolders
 from sam_repro.data.pictures import FilePictures
-from sam_repro.schema import UserError
+from sam_repro.errors import UserError
 
 CORRUPTIONS = (
     "gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur", "motion_blur", "zoom_blur", "snow",

@@ -13,7 +13,8 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from sam_repro.schema import Source, UserError
+from sam_repro.data.declared import Source
+from sam_repro.errors import UserError
 
 MANIFEST = "sha256.txt"  # written beside the files by the fetcher, when they come from an archive with verified md5
 EMBEDDED = Path(__file__).resolve().parent / "embedded"

@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from sam_repro.config.schema import AugmentConfig, BudgetConfig, Policy
+from sam_repro.data.declared import DatasetConfig, Source, Split
 from sam_repro.data.finish import Finish, Normalise
 from sam_repro.data.folder import find_folder
 from sam_repro.data.imagenet import find_imagenet
@@ -18,7 +20,7 @@ from sam_repro.data.pictures import ArrayPictures, FilePictures, Tally, Unreadab
 from sam_repro.data.sets import Data, EvalData, TrainData
 from sam_repro.data.subset import balanced, split
 from sam_repro.data.transfer import find_transfer
-from sam_repro.schema import AugmentConfig, BudgetConfig, DatasetConfig, Policy, Source, Split, UserError
+from sam_repro.errors import UserError
 
 _SYNTHETIC_TRAIN, _SYNTHETIC_TEST = 1024, 256
 Half = tuple[Tensor | FilePictures, Tensor]  # images, labels

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from sam_repro.config.schema import AugmentConfig
 from sam_repro.data.counter import Stream, integers, key, uniform
-from sam_repro.schema import AugmentConfig
 
 
 @dataclass(frozen=True)

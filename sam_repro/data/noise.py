@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from sam_repro.data.counter import Stream, hashes, integers, key
-from sam_repro.schema import LabelNoise
+from sam_repro.data.declared import LabelNoise
 
 
 def corrupt(labels: Tensor, classes: int, noise: LabelNoise) -> tuple[Tensor, dict[str, Any]]:

@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sam_repro.data.declared import DatasetConfig
 from sam_repro.data.layouts import File, Layout, find, read
-from sam_repro.schema import DatasetConfig, UserError
+from sam_repro.errors import UserError
 
 Pair = tuple[Tensor, Tensor]
 _CIFAR_PIXELS = 3 * 32 * 32

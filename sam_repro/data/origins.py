@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from sam_repro.data.declared import Source
 from sam_repro.data.download import UnreachableError, download
 from sam_repro.data.layouts import CIFAR10, CIFAR100, FASHION_MNIST, MANIFEST, Layout
-from sam_repro.schema import Source
 
 __all__ = ["ORIGINS", "UnreachableError"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sam_repro.schema import UserError
+from sam_repro.errors import UserError
 
 
 class UnreadableError(Exception):

@@ -10,7 +10,8 @@ from typing import Any
 
 from torch import Tensor
 
-from sam_repro.schema import AugmentConfig, DatasetConfig, Fit, Policy
+from sam_repro.config.schema import AugmentConfig, Policy
+from sam_repro.data.declared import DatasetConfig, Fit
 
 Transform = Callable[[Tensor], Tensor]
 

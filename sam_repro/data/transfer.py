@@ -11,11 +11,12 @@ from typing import Any
 
 import torch
 
+from sam_repro.data.declared import Source
 from sam_repro.data.download import UnreachableError
 from sam_repro.data.folder import Half
 from sam_repro.data.layouts import roots
 from sam_repro.data.pictures import FilePictures
-from sam_repro.schema import Source, UserError
+from sam_repro.errors import UserError
 
 FOLDERS = {Source.flowers102: "flowers-102", Source.pets: "oxford-iiit-pet"}  # torchvision's
 

@@ -19,8 +19,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from sam_repro.config.schema import BatchNorm
 from sam_repro.engine.ranks import Ranks
-from sam_repro.schema import BatchNorm
 
 
 class RunningStatistics:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from sam_repro.engine.ranks import Ranks
-from sam_repro.record.atomic import write_atomic
+from sam_repro.files.atomic import write_atomic
 
 KEEP = 2
 MANIFEST = "manifest.json"

@@ -6,11 +6,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from sam_repro.config.schema import Config
 from sam_repro.data import EvalData
 from sam_repro.data.evaluations import EvaluationSet
 from sam_repro.engine.precision import forward
 from sam_repro.engine.ranks import Ranks
-from sam_repro.schema import Config
 
 
 @torch.no_grad()

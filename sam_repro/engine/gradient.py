@@ -15,12 +15,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from sam_repro.config.schema import Config, Masks
 from sam_repro.data import Batch, TrainData
 from sam_repro.engine.batchnorm import RunningStatistics
 from sam_repro.engine.precision import LossScale, forward
 from sam_repro.engine.ranks import Ranks
 from sam_repro.methods import Overflow, Pass
-from sam_repro.schema import Config, Masks
 
 
 @dataclass

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import nn
 
+from sam_repro.config.schema import Config, OnDivergence
 from sam_repro.data import Data
 from sam_repro.engine.checkpoint import Checkpoints, State
 from sam_repro.engine.evaluate import evaluate
@@ -17,7 +18,6 @@ from sam_repro.engine.ranks import Ranks
 from sam_repro.engine.requests import SAVE, STOP, Interrupted, Requests
 from sam_repro.engine.step import Outcome, Stepper
 from sam_repro.record import Recorder
-from sam_repro.schema import Config, OnDivergence
 
 
 @dataclass

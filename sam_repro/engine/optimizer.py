@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from sam_repro.schema import BaseOptimizerConfig, Optimizer
+from sam_repro.config.schema import BaseOptimizerConfig, Optimizer
 
 
 def build(config: BaseOptimizerConfig, model: nn.Module) -> torch.optim.Optimizer:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sam_repro.schema import Precision, RuntimeConfig
+from sam_repro.config.schema import Precision, RuntimeConfig
 
 DTYPES = {Precision.bf16: torch.bfloat16, Precision.fp16: torch.float16}
 

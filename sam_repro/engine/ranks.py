@@ -19,7 +19,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from sam_repro.schema import Device, RuntimeConfig, UserError
+from sam_repro.config.schema import Device, RuntimeConfig
+from sam_repro.errors import UserError
 
 # Generous enough for a full-gradient pass or a slow evaluation on one rank.
 PATIENCE = timedelta(minutes=30)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from sam_repro.config.schema import Decay, ScheduleConfig, Unit
 from sam_repro.methods import Moment
-from sam_repro.schema import Decay, ScheduleConfig, Unit
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import os
 
 import torch
 
+from sam_repro.config.schema import Determinism, RuntimeConfig
 from sam_repro.machine import cores
-from sam_repro.schema import Determinism, RuntimeConfig
 
 
 def prepare(runtime: RuntimeConfig, seed: int, local_ranks: int) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
+from sam_repro.config.schema import Config, Precision
 from sam_repro.data import Batch, TrainData
 from sam_repro.engine.batchnorm import RunningStatistics
 from sam_repro.engine.gradient import GradFn, Shard
@@ -15,7 +16,6 @@ from sam_repro.engine.precision import LossScale
 from sam_repro.engine.ranks import Ranks
 from sam_repro.engine.schedule import Schedule
 from sam_repro.methods import Method, Moment, Overflow
-from sam_repro.schema import Config, Precision
 
 
 @dataclass

@@ -5,11 +5,54 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import re
-from dataclasses import fields
+from dataclasses import dataclass, fields
+from enum import Enum
 from functools import cache
 from pathlib import Path
 
-from sam_repro.schema import Architecture, ModelConfig, Stem
+
+class Architecture(Enum):
+    resnet_cifar = "resnet_cifar"  # 6n+2 layers, 1x1 shortcuts (ResNet-20/32/56); ResNet-8 with a strided stem
+    wrn = "wrn"  # WRN-depth-width, pre-activation
+    resnet = "resnet"  # ResNet-18/50, as on ImageNet but for the stem
+    resnext_cifar = "resnext_cifar"  # 9n+2 layers, `groups` x `width`d (ResNeXt29-32x4d)
+    densenet = "densenet"  # DenseNet-121
+    vgg = "vgg"  # VGG16/19 with batch norm, head by `head`
+    pyramidnet = "pyramidnet"  # widened by `alpha` in equal parts over its blocks
+    timm = "timm"  # any model of timm, by its `name`: ViT and DeiT too
+
+
+class Stem(Enum):
+    cifar = "cifar"  # 3x3, stride 1, no pooling
+    strided = "strided"  # 3x3, stride 2: for miniatures
+    imagenet = "imagenet"  # 7x7, stride 2, max pooling
+
+
+class Head(Enum):
+    linear = "linear"  # one linear layer
+    fsam = "fsam"  # the F-SAM authors' 512-512 perceptron with dropout
+    torchvision = "torchvision"  # 25088-4096-4096 with dropout
+
+
+@dataclass
+class ModelConfig:
+    """The default is ResNet-8. `TAKES`, below, says which architecture takes which field (null: not)."""
+
+    architecture: Architecture = Architecture.resnet_cifar
+    name: str | None = None  # timm: the model's name there, `convnext_tiny` say; null for all others
+    depth: int | None = 8  # layers
+    width: int | None = 32  # resnet_cifar: channels of stage 1; wrn: widening factor; resnext_cifar: channels a group
+    stem: Stem | None = Stem.strided  # resnet_cifar, resnet, densenet
+    groups: int | None = None  # resnext_cifar
+    head: Head | None = None  # vgg
+    bottleneck: bool = False  # pyramidnet: blocks of 1x1, 3x3, 1x1 and not of two 3x3
+    alpha: int | None = None  # pyramidnet: channels added from the first block to the last
+    shakedrop: float = 0.0  # pyramidnet: chance that the last block is shaken, rising linearly with depth; 0: never
+    dropout: float = 0.0  # wrn: inside the blocks; timm: before the classifier
+    drop_path: float = 0.0  # timm: stochastic depth
+    pretrained: bool = False  # resnet with its ImageNet stem, timm: timm's published weights, downloaded
+    weights: str | None = None  # a file to start from, .safetensors or torch; a head of other classes starts afresh
+
 
 # The fields of ModelConfig that an architecture reads, besides `architecture` and `weights`.
 TAKES: dict[Architecture, frozenset[str]] = {

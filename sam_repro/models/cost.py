@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sam_repro.schema import ModelConfig
+from sam_repro.models.catalog import ModelConfig
 
 TABLE = Path(__file__).with_name("cost.json")
 # Settings that change neither size nor work (regularisation masks aside, a few percent of the activations).
@@ -27,7 +27,7 @@ class Cost:
 
     def training_bytes(self, samples: int, half: bool, bytes_a_parameter: int) -> int:
         """Memory while `samples` images are between forward and backward; an estimate from below, without gradients of
-        activations, allocator's slack and kernels' workspace: `sam_repro.report.cost` adds what runs take beyond it.
+        activations, allocator's slack and kernels' workspace: `sam_repro.tables.cost` adds what runs take beyond it.
 
         bytes_a_parameter: weight and gradient (8), the optimizer's state, what the method keeps. Autocast holds a
         half-precision copy of the weights as well.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from torch import nn
 
+from sam_repro.errors import UserError
 from sam_repro.models import catalog
+from sam_repro.models.catalog import Architecture, ModelConfig, Stem
 from sam_repro.models.pyramidnet import PyramidNet
 from sam_repro.models.resnet_cifar import ResNetCifar
 from sam_repro.models.weights import load_weights
 from sam_repro.models.wrn import WideResNet
-from sam_repro.schema import Architecture, ModelConfig, Stem, UserError
 
 
 def build(config: ModelConfig, classes: int, image_size: int) -> nn.Module:

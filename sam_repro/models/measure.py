@@ -12,10 +12,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from sam_repro import CONFIGS
+from sam_repro.models.catalog import Architecture, ModelConfig
 from sam_repro.models.cost import TABLE, Cost, settings
 from sam_repro.models.factory import build, count_parameters
 from sam_repro.models.weights import last_linear
-from sam_repro.schema import Architecture, ModelConfig
 
 
 def measure(config: ModelConfig, classes: int, image_size: int) -> Cost:

@@ -6,9 +6,10 @@ from typing import Any
 
 from torch import nn
 
+from sam_repro.errors import UserError
+from sam_repro.models.catalog import Architecture, Head, ModelConfig, Stem
 from sam_repro.models.layers import conv3x3
 from sam_repro.models.weights import keep_own_head, last_linear, misfit, read_weights
-from sam_repro.schema import Architecture, Head, ModelConfig, Stem, UserError
 
 
 def resnet(depth: int, classes: int, stem: Stem | None) -> nn.Module:

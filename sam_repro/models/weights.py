@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from sam_repro.schema import UserError
+from sam_repro.errors import UserError
 
 WRAPPERS = ("state_dict", "model")  # keys under which training scripts put the weights, beside their optimizer
 PREFIXES = ("module.", "_orig_mod.")  # left by DDP and by torch.compile

@@ -3,7 +3,7 @@
 Nothing here imports torch.
 """
 
-from sam_repro.record.atomic import open_atomic, write_atomic
+from sam_repro.files.atomic import open_atomic, write_atomic
 from sam_repro.record.recorder import Recorder
 from sam_repro.record.summary import summarise
 

@@ -35,8 +35,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sam_repro.record import lines
-from sam_repro.schema import UserError
+from sam_repro.errors import UserError
+from sam_repro.files import lines
 
 FILE = "metrics.jsonl"
 

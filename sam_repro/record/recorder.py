@@ -9,12 +9,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO
 
-from sam_repro.record import lines, summary
-from sam_repro.record.atomic import remove_leftovers, write_atomic
+from sam_repro.config.schema import TrackConfig
+from sam_repro.files import lines
+from sam_repro.files.atomic import remove_leftovers, write_atomic
+from sam_repro.record import summary
 from sam_repro.record.console import Console
 from sam_repro.record.metrics import MetricsLog
 from sam_repro.record.tracker import Tracker, start_tracker
-from sam_repro.schema import TrackConfig
 
 EVENTS_FILE = "events.jsonl"
 

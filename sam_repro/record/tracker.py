@@ -15,9 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sam_repro.record import lines
-from sam_repro.schema import TrackConfig, WandbMode
-from sam_repro.schema import Tracker as Kind
+from sam_repro.config.schema import TrackConfig, WandbMode
+from sam_repro.config.schema import Tracker as Kind
+from sam_repro.files import lines
 
 # Seconds that the end of a run waits for W&B: writing files is quick, an upload may not be.
 PATIENCE = {WandbMode.offline: 20.0, WandbMode.online: 90.0}

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from sam_repro.outcome import USER_ERROR
-from sam_repro.schema import UserError
+from sam_repro.errors import USER_ERROR, UserError
 
 FORMATS = ("md", "tex", "html", "json", "csv")
 DATA = ("json", "csv")

@@ -11,16 +11,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sam_repro.budget import names
-from sam_repro.outcome import USER_ERROR
-from sam_repro.report import spec
-from sam_repro.report.spec import Table
-from sam_repro.report.strict import nearest
-from sam_repro.schema import UserError
+from sam_repro.config.budget import names
+from sam_repro.errors import USER_ERROR, UserError
+from sam_repro.files.strict import nearest
+from sam_repro.tables import spec
+from sam_repro.tables.spec import Table
 
 if TYPE_CHECKING:
-    from sam_repro.report.entry import Entry
-    from sam_repro.report.plan import Planned
+    from sam_repro.runs.entry import Entry
+    from sam_repro.tables.plan import Planned
 
 
 def list_tables() -> int:
@@ -30,7 +29,8 @@ def list_tables() -> int:
 
 
 def print_claims(ref: str | None, form: str | None) -> int:
-    from sam_repro.report import claims, text
+    from sam_repro.report import text
+    from sam_repro.tables import claims
 
     tables = [table for table in _tables(ref) if ref or not table.figure]
     if form:
@@ -111,7 +111,7 @@ def runs(words: list[str], results: Path, out: Path) -> int:
 
 
 def import_ledger(file: str | None, results: Path) -> int:
-    from sam_repro.report import ledger
+    from sam_repro.runs import ledger
 
     _expect_entries(Path(file or ""))
     added, problems = ledger.merge(results, file or "")
@@ -122,8 +122,8 @@ def import_ledger(file: str | None, results: Path) -> int:
 
 def _expect_entries(file: Path) -> None:
     """Another kind of file is a mistake of the user's, not a ledger whose lines are all damaged."""
-    from sam_repro.record.lines import read_lines
-    from sam_repro.report import ledger
+    from sam_repro.files.lines import read_lines
+    from sam_repro.runs import ledger
 
     records, damaged = list[dict[str, Any]](), list[str]()
     with suppress(OSError):  # `ledger.merge` says it
@@ -143,7 +143,7 @@ def _expect_entries(file: Path) -> None:
 
 
 def verify(results: Path) -> int:
-    from sam_repro.report import verify as checks
+    from sam_repro.runs import verify as checks
 
     findings = checks.check(list(_entries(results).values()), results)
     for finding in findings:
@@ -179,7 +179,7 @@ def _tables(ref: str | None) -> list[Table]:
 
 
 def _planned(tables: list[Table], budget: str) -> dict[str, list[Planned]]:
-    from sam_repro.report.plan import plan as plan_tables
+    from sam_repro.tables.plan import plan as plan_tables
 
     if budget not in names():
         raise UserError(f"budget={budget}: unknown budget{nearest(budget, names())}")
@@ -187,8 +187,8 @@ def _planned(tables: list[Table], budget: str) -> dict[str, list[Planned]]:
 
 
 def _entries(results: Path) -> dict[str, Entry]:
-    from sam_repro.report import ledger
-    from sam_repro.report.entry import usable
+    from sam_repro.runs import ledger
+    from sam_repro.runs.entry import usable
 
     lines, problems = ledger.read(results)
     kept, faults = usable(lines)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
+from sam_repro.errors import UserError
 from sam_repro.record import metrics
-from sam_repro.report.tables import Joined
-from sam_repro.schema import UserError
+from sam_repro.tables.results import Joined
 
 WIDTH, HEIGHT = 320, 190
 LEFT, RIGHT, TOP, BOTTOM = 40, 10, 24, 30  # margins

@@ -10,12 +10,12 @@ from typing import Any
 
 import yaml
 
+from sam_repro.errors import UserError
+from sam_repro.files.atomic import write_atomic
 from sam_repro.record import metrics
-from sam_repro.record.atomic import write_atomic
 from sam_repro.report import text
 from sam_repro.report.render_md import grid
-from sam_repro.report.status import read_json
-from sam_repro.schema import UserError
+from sam_repro.tables.status import read_json
 
 # Blue, orange, green, ...: distinguishable with any colour vision, and each with a dash of its own for print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#666666")

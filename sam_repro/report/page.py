@@ -9,13 +9,13 @@ from pathlib import Path
 import yaml
 
 from sam_repro import CONFIGS
+from sam_repro.errors import UserError
 from sam_repro.report import curves, text
-from sam_repro.report.entry import Entry
 from sam_repro.report.page_parts import line, listing, sortable
 from sam_repro.report.render_md import notes
-from sam_repro.report.spec import Line
-from sam_repro.report.tables import Joined, Result, hardware, total_passes, versions
-from sam_repro.schema import UserError
+from sam_repro.runs.entry import Entry
+from sam_repro.tables.results import Joined, Result, hardware, total_passes, versions
+from sam_repro.tables.spec import Line
 
 PAPERS = {"asam": "ASAM", "rsam": "R-SAM", "fsam": "F-SAM"}
 DISCREPANCIES = CONFIGS.parent / "docs" / "discrepancies.yaml"

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from sam_repro.report import text as words
-from sam_repro.report.cost import cost, device_facts
-from sam_repro.report.entry import Entry
-from sam_repro.report.plan import Planned
-from sam_repro.report.status import state_of
+from sam_repro.runs.entry import Entry
+from sam_repro.tables.cost import cost, device_facts
+from sam_repro.tables.plan import Planned
+from sam_repro.tables.status import state_of
 
 
 def summarise(

@@ -7,8 +7,8 @@ import io
 import json
 from typing import Any
 
-from sam_repro.report.statistics import Sample
-from sam_repro.report.tables import Joined, Result
+from sam_repro.tables.results import Joined, Result
+from sam_repro.tables.statistics import Sample
 
 COLUMNS = (
     *("table", "budget", "row", "column", "metric", "unit", "statistic"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sam_repro.report import text
-from sam_repro.report.tables import Joined, Result
+from sam_repro.tables.results import Joined, Result
 
 DETAIL = ("row", "column", "claimed", "best epoch", "last epoch", "runs", "95 % interval", "to the baseline", "verdict")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sam_repro.report import text
 from sam_repro.report.render_md import heading, notes
-from sam_repro.report.tables import Joined
+from sam_repro.tables.results import Joined
 
 _ESCAPES = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sam_repro.report.entry import Entry
-from sam_repro.report.plan import Planned
-from sam_repro.report.spec import Table
-from sam_repro.report.status import STATES, counts, states
+from sam_repro.runs.entry import Entry
+from sam_repro.tables.plan import Planned
+from sam_repro.tables.spec import Table
+from sam_repro.tables.status import STATES, counts, states
 
 
 def collect(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sam_repro.report.spec import Claim
-from sam_repro.report.statistics import Sample
-from sam_repro.report.tables import Result
+from sam_repro.tables.results import Result
+from sam_repro.tables.spec import Claim
+from sam_repro.tables.statistics import Sample
 
 NONE = "–"
 

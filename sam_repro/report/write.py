@@ -6,14 +6,14 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sam_repro.budget import names
-from sam_repro.record.atomic import write_atomic
+from sam_repro.config.budget import names
+from sam_repro.errors import UserError
+from sam_repro.files.atomic import write_atomic
 from sam_repro.report import render_data, render_md, render_tex
-from sam_repro.report.entry import Entry
-from sam_repro.report.plan import PAPER, Planned
-from sam_repro.report.spec import Table
-from sam_repro.report.tables import Joined, join
-from sam_repro.schema import UserError
+from sam_repro.runs.entry import Entry
+from sam_repro.tables.plan import PAPER, Planned
+from sam_repro.tables.results import Joined, join
+from sam_repro.tables.spec import Table
 
 RENDERERS = {
     "md": render_md.render,

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from sam_repro.outcome import USER_ERROR
-from sam_repro.schema import UserError
+from sam_repro.errors import USER_ERROR, UserError
 
 # Module of this package -> what it shows. Each has `main(arguments) -> exit code` and its own --help.
 STUDIES = {"toy": "every method on L(w) = |w1 ReLU(w2) - 0.04| (ASAM figure 3): trajectories as a picture or as JSON"}

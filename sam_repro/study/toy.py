@@ -38,8 +38,8 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from sam_repro import CONFIGS
+from sam_repro.errors import UserError
 from sam_repro.methods.spec import Spec
-from sam_repro.schema import UserError
 
 if TYPE_CHECKING:
     from torch import Tensor

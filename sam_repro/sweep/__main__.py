@@ -9,14 +9,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from sam_repro.outcome import DISK_FULL, INTERRUPTED, USER_ERROR
-from sam_repro.schema import UserError
-from sam_repro.sweep import slurm
-from sam_repro.sweep.child import command
+from sam_repro.errors import DISK_FULL, INTERRUPTED, USER_ERROR, UserError
+from sam_repro.sweep.launchers import slurm
+from sam_repro.sweep.launchers.child import command
+from sam_repro.sweep.launchers.slots import slots
 from sam_repro.sweep.live import View
 from sam_repro.sweep.options import USAGE, Options, parse
 from sam_repro.sweep.scheduler import Scheduler
-from sam_repro.sweep.slots import slots
 from sam_repro.sweep.work import missing, work
 
 

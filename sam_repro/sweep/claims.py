@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from sam_repro.record import write_atomic
-from sam_repro.report.status import CLAIM, read_json
+from sam_repro.tables.status import CLAIM, read_json
 
 QUEUED, RUNNING, STOPPED, FAILED, DONE = "queued", "running", "stopped", "failed", "done"
 _NAME = re.compile(r"claim\.([1-9]\d*)\.json")

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from sam_repro.record.lines import decode
+from sam_repro.files.lines import decode
 
 if TYPE_CHECKING:
-    from sam_repro.sweep.child import Child
+    from sam_repro.sweep.launchers.child import Child
     from sam_repro.sweep.work import Task
 
 _REFRESH = 1.0  # seconds

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from sam_repro.compose import nearest
-from sam_repro.schema import UserError
+from sam_repro.errors import UserError, nearest
 
 USAGE = """\
 python scripts/sweep.py table=asam/2 budget=mini [SETTING=VALUE ...] [OVERRIDE ...] [--dry-run]

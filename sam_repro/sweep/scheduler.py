@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
-from sam_repro.outcome import DISK_FULL, INTERRUPTED, finished, in_words
+from sam_repro.errors import DISK_FULL, INTERRUPTED
+from sam_repro.runs.outcome import finished, in_words
 from sam_repro.sweep import claims
-from sam_repro.sweep.child import STOPPED, Child, tail
+from sam_repro.sweep.launchers.child import STOPPED, Child, tail
+from sam_repro.sweep.launchers.slots import Slot
 from sam_repro.sweep.live import View
-from sam_repro.sweep.slots import Slot
 from sam_repro.sweep.work import Task
 
 FAILED = 1

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from sam_repro.compose import nearest, options
-from sam_repro.outcome import DONE
-from sam_repro.report import spec
-from sam_repro.report.plan import Planned, plan
-from sam_repro.report.restore import known, restore
-from sam_repro.report.spec import Table
-from sam_repro.schema import UserError
+from sam_repro.config.compose import options
+from sam_repro.errors import UserError, nearest
+from sam_repro.runs.outcome import DONE
+from sam_repro.runs.restore import known, restore
+from sam_repro.tables import spec
+from sam_repro.tables.plan import Planned, plan
+from sam_repro.tables.spec import Table
 
 
 @dataclass(frozen=True)

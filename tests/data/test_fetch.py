@@ -25,7 +25,7 @@ from sam_repro.data.download import UnreachableError, download
 from sam_repro.data.fetch import fetch, main
 from sam_repro.data.layouts import CIFAR10, MANIFEST, Layout, read
 from sam_repro.data.origins import from_tfjs, unpack
-from sam_repro.schema import UserError
+from sam_repro.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
 

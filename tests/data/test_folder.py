@@ -9,11 +9,13 @@ import pytest
 import torch
 from PIL import Image
 
-from sam_repro import identity
-from sam_repro.compose import compose
+from sam_repro.config import identity
+from sam_repro.config.compose import compose
+from sam_repro.config.identity import run_id
+from sam_repro.config.schema import AugmentConfig, BudgetConfig
 from sam_repro.data import load
-from sam_repro.identity import run_id
-from sam_repro.schema import AugmentConfig, BudgetConfig, DatasetConfig, Source, UserError
+from sam_repro.data.declared import DatasetConfig, Source
+from sam_repro.errors import UserError
 
 UNIT = {"mean": [0.0] * 3, "std": [1 / 255] * 3}
 

@@ -9,10 +9,12 @@ import pytest
 import torch
 from image_folders import jpeg, write
 
+from sam_repro.config.schema import AugmentConfig, BudgetConfig
 from sam_repro.data import imagenet, load
+from sam_repro.data.declared import DatasetConfig, Source
 from sam_repro.data.evaluations import ALEXNET_ERRORS, corruption_scores, evaluation_sets
 from sam_repro.data.folder import Half
-from sam_repro.schema import AugmentConfig, BudgetConfig, DatasetConfig, Source, UserError
+from sam_repro.errors import UserError
 
 WNIDS = imagenet.wnids()
 R_CLASSES = [int(i) for i in imagenet._timm_list("imagenet_r_indices.txt")]

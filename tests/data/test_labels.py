@@ -4,9 +4,9 @@ import pytest
 import torch
 from scipy import stats
 
+from sam_repro.data.declared import LabelNoise
 from sam_repro.data.noise import corrupt
 from sam_repro.data.subset import balanced, split
-from sam_repro.schema import LabelNoise
 
 
 def labels(n: int = 10_000, classes: int = 10) -> torch.Tensor:

@@ -9,9 +9,11 @@ import torch
 from data_stand_ins import StandIns
 from PIL import Image
 
+from sam_repro.config.schema import AugmentConfig, BudgetConfig
 from sam_repro.data import Data, load
+from sam_repro.data.declared import DatasetConfig, LabelNoise, Source, Split
 from sam_repro.data.layouts import EMBEDDED, EMBEDDED_SET, LAYOUTS, Layout
-from sam_repro.schema import AugmentConfig, BudgetConfig, DatasetConfig, LabelNoise, Source, Split, UserError
+from sam_repro.errors import UserError
 
 PLAIN = AugmentConfig(crop=0, flip=False)
 UNIT = {"mean": [0.0] * 3, "std": [1 / 255] * 3}  # the normalised value is the byte

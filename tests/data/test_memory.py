@@ -5,10 +5,10 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from sam_repro.config.schema import AugmentConfig
 from sam_repro.data.counter import Stream, integers, key
 from sam_repro.data.finish import Finish, Normalise
 from sam_repro.data.memory import MemoryEval, MemoryTrain
-from sam_repro.schema import AugmentConfig
 
 CPU = torch.device("cpu")
 MEAN, STD = [0.5, 0.4, 0.3], [0.2, 0.25, 0.3]

@@ -6,10 +6,10 @@ import torch
 from scipy import stats
 from timm.data.mixup import mixup_target
 
+from sam_repro.config.schema import AugmentConfig
 from sam_repro.data.finish import Finish, Normalise
 from sam_repro.data.memory import MemoryTrain
 from sam_repro.data.mix import Recipe, blend, draw, soften
-from sam_repro.schema import AugmentConfig
 
 CPU = torch.device("cpu")
 MIXUP = AugmentConfig(crop=0, flip=False, mixup=0.8)

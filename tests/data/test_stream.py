@@ -7,10 +7,12 @@ import torch
 from image_folders import photograph
 from torchvision.transforms import v2
 
+from sam_repro.config.schema import AugmentConfig, BudgetConfig, Policy
 from sam_repro.data import Data, load
 from sam_repro.data.counter import Stream, hashes, key
+from sam_repro.data.declared import DatasetConfig, Fit, Source
 from sam_repro.data.stream import StreamTrain, neighbours, worker_count
-from sam_repro.schema import AugmentConfig, BudgetConfig, DatasetConfig, Fit, Policy, Source, UserError
+from sam_repro.errors import UserError
 
 UNIT = {"mean": [0.0] * 3, "std": [1 / 255] * 3}
 STRONG = AugmentConfig(crop=0, flip=True, resized_crop=0.1, policy=Policy.randaugment)

@@ -14,9 +14,11 @@ from scipy.io import savemat
 from torchvision.datasets import Flowers102
 from torchvision.datasets.utils import calculate_md5
 
+from sam_repro.config.schema import AugmentConfig, BudgetConfig
 from sam_repro.data import load
+from sam_repro.data.declared import DatasetConfig, Fit, Source
 from sam_repro.data.fetch import main
-from sam_repro.schema import AugmentConfig, BudgetConfig, DatasetConfig, Fit, Source, UserError
+from sam_repro.errors import UserError
 
 PLAIN = AugmentConfig(crop=0, flip=False)
 

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from sam_repro import methods
-from sam_repro.compose import compose
+from sam_repro.config.compose import compose
+from sam_repro.config.schema import Config
 from sam_repro.data import load
 from sam_repro.engine import optimizer
 from sam_repro.engine.ranks import Ranks
 from sam_repro.engine.schedule import Schedule
 from sam_repro.engine.step import Stepper
-from sam_repro.schema import Config
 
 CPU = torch.device("cpu")
 SAMPLES = 64

@@ -11,10 +11,10 @@ import torch
 from every import METHODS, of
 from rig import CPU, buffers, config, net, stepper, train, weights
 
+from sam_repro.config.schema import RuntimeConfig
 from sam_repro.engine.gradient import Shard
 from sam_repro.engine.ranks import Ranks
 from sam_repro.methods import Pass
-from sam_repro.schema import RuntimeConfig
 
 STEPS = 6
 # (overrides, collectives a step that two ranks need)

@@ -8,10 +8,10 @@ import pytest
 import torch
 from rig import config, net, stepper
 
-from sam_repro.budget import epochs, warmup_epochs
-from sam_repro.compose import compose
+from sam_repro.config.budget import epochs, warmup_epochs
+from sam_repro.config.compose import compose
+from sam_repro.config.schema import Decay, ScheduleConfig, Unit
 from sam_repro.engine.schedule import Schedule
-from sam_repro.schema import Decay, ScheduleConfig, Unit
 
 
 def schedule(decay: Decay, **kwargs: object) -> Schedule:

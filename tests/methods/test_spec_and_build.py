@@ -251,7 +251,7 @@ def test_one_shared_average_follows_the_mean_of_the_shards():
         ("import sam_repro.methods, sam_repro.methods.spec", ["torch"]),
         (
             "from sam_repro.methods import build",
-            ["hydra", "omegaconf", "timm", "torchvision", "wandb", "yaml", "sam_repro.schema"],
+            ["hydra", "omegaconf", "timm", "torchvision", "wandb", "yaml", "sam_repro.config.schema"],
         ),
     ],
 )

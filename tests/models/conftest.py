@@ -6,7 +6,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from sam_repro import CONFIGS
-from sam_repro.schema import ModelConfig
+from sam_repro.models.catalog import ModelConfig
 
 Shipped = Callable[..., ModelConfig]
 

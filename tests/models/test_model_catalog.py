@@ -5,8 +5,9 @@ import sys
 
 import pytest
 
+from sam_repro.errors import UserError
 from sam_repro.models import build, catalog
-from sam_repro.schema import Architecture, ModelConfig, UserError
+from sam_repro.models.catalog import Architecture, ModelConfig
 
 WRONG = [
     ("resnet20", {"depth": 21}, "depth"),

@@ -93,7 +93,7 @@ def test_row_follows_the_classes(shipped):
 
 def test_lookup_needs_no_torch():
     code = (
-        "import sys; from sam_repro.models import cost; from sam_repro.schema import ModelConfig;"
+        "import sys; from sam_repro.models import cost; from sam_repro.config.schema import ModelConfig;"
         "print(cost.lookup(ModelConfig(), 10, 32).parameters, 'torch' in sys.modules)"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

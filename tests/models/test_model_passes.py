@@ -120,7 +120,7 @@ def test_compiled_model_is_one_graph_and_equal(small, shipped):
 
 def test_own_models_import_neither_timm_nor_torchvision():
     code = (
-        "import sys; from sam_repro.models import build; from sam_repro.schema import ModelConfig;"
+        "import sys; from sam_repro.models import build; from sam_repro.config.schema import ModelConfig;"
         "build(ModelConfig(), 10, 32);"
         "print([m for m in ('timm', 'torchvision', 'wandb') if m in sys.modules])"
     )

@@ -7,8 +7,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from sam_repro.errors import UserError
 from sam_repro.models import build
-from sam_repro.schema import ModelConfig, UserError
+from sam_repro.models.catalog import ModelConfig
 
 
 def saved(tmp_path, config: ModelConfig, suffix: str = ".safetensors"):

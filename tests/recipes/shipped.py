@@ -13,10 +13,10 @@ from functools import cache
 from pathlib import Path
 
 from sam_repro import CONFIGS
-from sam_repro.compose import compose, options
-from sam_repro.identity import run_id
-from sam_repro.report.cost import cost
-from sam_repro.schema import Config
+from sam_repro.config.compose import compose, options
+from sam_repro.config.identity import run_id
+from sam_repro.config.schema import Config
+from sam_repro.tables.cost import cost
 
 RUN_IDS = Path(__file__).with_name("run_ids.txt")
 _HEADER_LINE = re.compile(r"# (\w*) +(.*)")

@@ -10,9 +10,9 @@ from data_stand_ins import StandIns
 from image_folders import jpeg, write
 from scipy.io import savemat
 
+from sam_repro.data.declared import Source
 from sam_repro.data.imagenet import wnids
 from sam_repro.data.layouts import LAYOUTS
-from sam_repro.schema import Source
 
 
 def write_all(root: Path, patch: pytest.MonkeyPatch) -> None:

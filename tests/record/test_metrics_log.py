@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sam_repro.record import lines
+from sam_repro.errors import UserError
+from sam_repro.files import lines
 from sam_repro.record.metrics import FILE, MetricsLog, misfit, read, without_times
-from sam_repro.schema import UserError
 
 texts = st.text(max_size=8).filter(lambda text: text not in ("NaN", "Infinity", "-Infinity"))
 values = st.recursive(

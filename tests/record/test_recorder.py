@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from sam_repro.config.schema import TrackConfig, WandbMode
+from sam_repro.config.schema import Tracker as Kind
 from sam_repro.record import Recorder, summarise, write_atomic
 from sam_repro.record.metrics import read
-from sam_repro.schema import TrackConfig, WandbMode
-from sam_repro.schema import Tracker as Kind
 
 QUIET = TrackConfig(name=Kind.none, every=5)
 
@@ -122,7 +122,7 @@ def test_a_full_disk_reaches_the_engine_and_leaves_whole_records(small_disk: Pat
 RUN = """
 import sys
 from sam_repro.record import Recorder
-from sam_repro.schema import TrackConfig
+from sam_repro.config.schema import TrackConfig
 with Recorder(sys.argv[1], {"seed": 0}, TrackConfig(), "r", main=True, total_steps=3, epochs=1) as record:
     for step in (1, 2, 3):
         record.step({"step": step, "epoch": 1, "loss": 1.0})

@@ -16,10 +16,10 @@ from typing import Any
 import psutil
 import pytest
 
+from sam_repro.config.schema import TrackConfig, WandbMode
+from sam_repro.config.schema import Tracker as Kind
 from sam_repro.record import tracker
 from sam_repro.record.tracker import start_tracker
-from sam_repro.schema import TrackConfig, WandbMode
-from sam_repro.schema import Tracker as Kind
 
 STEP = {"kind": "step", "step": 1, "epoch": 1, "loss": 2.5, "lr": 0.1}
 EPOCH = {"kind": "epoch", "step": 1, "epoch": 1, "test_accuracy": 10.0}
@@ -108,7 +108,7 @@ import logging, sys, time
 from pathlib import Path
 import psutil
 from sam_repro.record import tracker
-from sam_repro.schema import TrackConfig, WandbMode
+from sam_repro.config.schema import TrackConfig, WandbMode
 
 logging.basicConfig(level="INFO")
 tracker.PATIENCE = {WandbMode.offline: 2.0 if sys.argv[4] == "done" else 60.0}
@@ -218,7 +218,7 @@ def test_a_client_that_cannot_be_imported_is_one_warning(tmp_path: Path) -> None
     (tmp_path / "broken" / "wandb" / "__init__.py").write_text("raise OSError('broken installation')")
     script = (
         "from pathlib import Path; from sam_repro.record.tracker import start_tracker;"
-        "from sam_repro.schema import TrackConfig;"
+        "from sam_repro.config.schema import TrackConfig;"
         "assert start_tracker(Path('.'), {}, TrackConfig(), 'x', print) is None"
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "broken")}

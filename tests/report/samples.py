@@ -11,14 +11,14 @@ from typing import Any
 
 import yaml
 
-from sam_repro.identity import plain
+from sam_repro.config.identity import plain
+from sam_repro.config.schema import Config
 from sam_repro.record.metrics import MetricsLog
 from sam_repro.record.summary import FILE as SUMMARY
 from sam_repro.record.summary import summarise
-from sam_repro.report import ledger
-from sam_repro.report.entry import entry_of
-from sam_repro.report.plan import Planned
-from sam_repro.schema import Config
+from sam_repro.runs import ledger
+from sam_repro.runs.entry import entry_of
+from sam_repro.tables.plan import Planned
 
 ENV = {
     "hardware": {"gpus": [], "cpu": "A processor", "cores": 2, "memory_gb": 16.0},

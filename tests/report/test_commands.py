@@ -19,16 +19,17 @@ import pytest
 from report.samples import ENV, cell, epochs, finish, write_run
 
 from sam_repro import CONFIGS
-from sam_repro.compose import compose
-from sam_repro.identity import run_id
+from sam_repro.config.compose import compose
+from sam_repro.config.compose_many import compose_all
+from sam_repro.config.identity import run_id
+from sam_repro.errors import UserError
 from sam_repro.record.summary import summarise
-from sam_repro.report import ledger, spec
 from sam_repro.report.__main__ import main
-from sam_repro.report.compose_many import compose_all
-from sam_repro.report.entry import entry_of
-from sam_repro.report.plan import plan
-from sam_repro.report.status import CLAIM, state_of
-from sam_repro.schema import UserError
+from sam_repro.runs import ledger
+from sam_repro.runs.entry import entry_of
+from sam_repro.tables import spec
+from sam_repro.tables.plan import plan
+from sam_repro.tables.status import CLAIM, state_of
 
 COMMANDS = (["list"], ["claims"], ["claims", "--json"], ["plan"], ["status"], ["render"], ["verify"])
 
@@ -71,7 +72,7 @@ def test_list_is_quick(tmp_path: Path) -> None:
 
 
 def test_planning_all_tables_takes_at_most_three_seconds() -> None:
-    script = "from sam_repro.report import spec; from sam_repro.report.plan import plan; plan(spec.load_all())"
+    script = "from sam_repro.report import spec; from sam_repro.tables.plan import plan; plan(spec.load_all())"
     assert min(cpu_seconds("-c", script) for _ in range(2)) <= 3.0
 
 

@@ -9,9 +9,9 @@ import pytest
 from commands import ROOT
 from report.samples import epochs, write_run
 
-from sam_repro.compose import compose
+from sam_repro.config.compose import compose
+from sam_repro.errors import UserError
 from sam_repro.report import demo
-from sam_repro.schema import UserError
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 from report.browser import CHROMIUM, DRIVER, Browser, browser
 from report.samples import cell, finish
 
-from sam_repro.report import spec
 from sam_repro.report.__main__ import main
-from sam_repro.report.plan import plan
+from sam_repro.tables import spec
+from sam_repro.tables.plan import plan
 
 pytestmark = [
     pytest.mark.slow,

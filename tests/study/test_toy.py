@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from commands import ROOT
 
-from sam_repro.schema import UserError
+from sam_repro.errors import UserError
 from sam_repro.study import toy
 
 NEAR, FAR = (0.2, 0.05), (0.3, 0.033)  # the paper's starts

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from sam_repro.report.plan import Run
-from sam_repro.report.status import state_of
 from sam_repro.sweep import claims
 from sam_repro.sweep.claims import Claim, Watch, latest
+from sam_repro.tables.plan import Run
+from sam_repro.tables.status import state_of
 
 RUN = Run("abc", 0, ())
 SPAWN = multiprocessing.get_context("fork")

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from commands import ROOT
 
-from sam_repro.schema import UserError
+from sam_repro.errors import UserError
 from sam_repro.sweep.__main__ import main
-from sam_repro.sweep.child import quoted
+from sam_repro.sweep.launchers.child import quoted
+from sam_repro.sweep.launchers.slots import slots
 from sam_repro.sweep.options import parse
-from sam_repro.sweep.slots import slots
 
 
 def test_two_runs_on_each_gpu_round_after_round(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 
 from sam_repro import CONFIGS
-from sam_repro.compose import compose
-from sam_repro.identity import run_id
+from sam_repro.config.compose import compose
+from sam_repro.config.identity import run_id
 
 
 def combinations(sweep: dict[str, Any]) -> list[dict[str, Any]]:

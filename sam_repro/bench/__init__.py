@@ -1,0 +1,1 @@
+"""Ratios against the alternatives, each with its bar."""

@@ -1,0 +1,119 @@
+"""End-to-end time of a training step, by method: input, passes, update, through the engine as a run takes it.
+
+    OMP_NUM_THREADS=2 python scripts/bench.py step [--model resnet18] [--methods plain,sam,asam] [--rounds 7] [--json]
+
+All methods train one model on one batch of 128 with the default precision (bf16, channels-last), in one process, taking
+turns. `plain` is the base optimizer alone, fused SGD with momentum; ratios are to it. `loop` is the same step written
+by hand in ten lines, on a batch that is ready: what the engine costs beyond it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from sam_repro import data as data_room
+from sam_repro import methods, models
+from sam_repro.bench.timing import Bar, hardware, milliseconds, ratio, stopwatch, take_turns
+from sam_repro.config.compose import compose
+from sam_repro.config.schema import Config
+from sam_repro.engine import optimizer
+from sam_repro.engine.ranks import Ranks
+from sam_repro.engine.schedule import Schedule
+from sam_repro.engine.setup import prepare
+from sam_repro.engine.step import Stepper
+
+METHODS = (
+    "plain", "sam", "asam", "asam_bias", "asam_filter", "asam_linf", "fsam", "fasam", "fishersam", "ffishersam", "rsam",
+    "gsam", "rgsam", "sam_db", "sam_larger", "sam_full", "sam_noise", "sam_fraction", "looksam", "esam", "lpf_sgd",
+)  # fmt: skip
+BATCHES = 5  # of the training set: what a pass over all of it means here (sam_full, sam_noise)
+STEPS = 1_000_000  # of the pretended run: no schedule gets anywhere
+AT_MOST = 2.03
+
+
+def configure(model: str, method: str, batch: int) -> Config:
+    larger = [f"method.ascent_batch={4 * batch}"] if method == "sam_larger" else []
+    return compose([
+        f"model={model}", f"method={method}", f"loop.batch_size={batch}", "augment=basic", "base_optimizer.lr=1e-4",
+        f"budget.train_images={BATCHES * batch}", "budget.test_images=10", "runtime.device=cpu",
+        f"runtime.threads={torch.get_num_threads()}", *larger,
+    ])  # fmt: skip
+
+
+class Trainer:
+    """A model, its data, and steps of any method on them, put together as `sam_repro.train` does."""
+
+    def __init__(self, c: Config, clock: str = "wall") -> None:
+        prepare(c.runtime, seed=0, local_ranks=1)
+        self.ranks = Ranks(0, 1, torch.device("cpu"))
+        self.data = data_room.load(c.dataset, c.augment, c.budget, 0, self.ranks.device)
+        self.model = models.build(c.model, self.data.classes, c.dataset.image_size)
+        if c.runtime.channels_last:
+            self.model = self.model.to(memory_format=torch.channels_last)
+        self.config, self.clock = c, clock
+        self.ids = self.data.train.order(0)[: c.loop.batch_size]
+
+    def step(self, c: Config) -> Callable[[], float]:
+        """Seconds of a step as this configuration takes it, the mean over its cadence."""
+        schedule = Schedule(c.schedule, c.base_optimizer.lr, STEPS, 1)
+        estimator = methods.build(c.method, self.model, seed=0)
+        base = optimizer.build(c.base_optimizer, self.model)
+        stepper = Stepper(c, self.model, estimator, base, schedule, self.data.train, self.ranks)
+        every, done = c.method.every, 0
+
+        def turn() -> None:
+            nonlocal done
+            for _ in range(every):
+                stepper(self.ids, 0, done)
+                done += 1
+
+        timed = stopwatch(turn, self.clock)
+        return lambda: timed() / every
+
+    def loop(self) -> Callable[[], float]:
+        """A plain SGD step in the same precision, as one writes it by hand."""
+        batch = self.data.train.gather(self.ids, 0)
+        base = optimizer.build(self.config.base_optimizer, self.model)
+        images = batch.images.contiguous(memory_format=torch.channels_last)
+
+        def step() -> None:
+            with torch.autocast("cpu", torch.bfloat16):
+                output = self.model(images)
+            F.cross_entropy(output.float(), batch.targets).backward()  # type: ignore[no-untyped-call]
+            base.step()
+            base.zero_grad()
+
+        return stopwatch(step, self.clock)
+
+
+def run(
+    model: str = "resnet18", rounds: int = 7, batch: int = 128, names: Sequence[str] = METHODS, clock: str = "wall"
+) -> dict[str, Any]:
+    configs = {name: configure(model, name, batch) for name in dict.fromkeys(["plain", *names])}
+    trainer = Trainer(configs["plain"], clock)
+    contestants = {"loop": trainer.loop()} | {name: trainer.step(c) for name, c in configs.items()}
+    taken = take_turns(contestants, rounds)
+    ratios = {name: round(ratio(taken[name], taken["plain"]), 3) for name in contestants}
+    bars = [Bar("SAM step / SGD step", ratios["sam"], AT_MOST, at_least=False)] if "sam" in ratios else []
+    size, runtime = trainer.data.train.size, trainer.config.runtime
+    return {
+        "hardware": hardware(),
+        "settings": {"model": model, "batch": batch, "clock": clock, "precision": runtime.precision.value,
+                     "channels_last": runtime.channels_last, "train_images": size},
+        "rounds": rounds,
+        "milliseconds": milliseconds(taken),
+        "passes": {"loop": 1.0} | {name: round(c.method.passes(batch, size), 3) for name, c in configs.items()},
+        "ratios": ratios,
+        "bars": [bar.as_json() for bar in bars],
+    }  # fmt: skip
+
+
+def table(result: dict[str, Any]) -> str:
+    lines = [f"{'method':<14}{'ms a step':>11}{'to plain':>10}{'passes':>8}"]
+    for name, milli in result["milliseconds"].items():
+        lines.append(f"{name:<14}{milli:>11.1f}{result['ratios'][name]:>10.3f}{result['passes'][name]:>8.2f}")
+    return "\n".join(lines)

@@ -1,0 +1,140 @@
+"""From overrides to a checked `Config`, and from Hydra's many errors to one line. Imports no torch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any
+
+from hydra import compose as hydra_compose
+from hydra import initialize_config_dir
+from hydra.core.config_store import ConfigStore
+from hydra.core.global_hydra import GlobalHydra
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from sam_repro import CONFIGS
+from sam_repro.config.budget import within_budget
+from sam_repro.config.rules import check
+from sam_repro.config.schema import Config
+from sam_repro.errors import UserError, nearest
+
+ConfigStore.instance().store(name="schema", node=Config)
+
+
+def compose(overrides: Iterable[str]) -> Config:
+    """The checked configuration that `python -m sam_repro OVERRIDES` would train."""
+    try:
+        GlobalHydra.instance().clear()
+        with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+            node = hydra_compose("config", overrides=list(overrides))
+    except Exception as error:
+        # Hydra raises a dozen kinds, ValueError and AssertionError among them, all for bad input.
+        raise UserError(one_line(error)) from error
+    return typed(node)
+
+
+def typed(node: DictConfig) -> Config:
+    """Hydra's node as dataclasses, checked."""
+    try:
+        if unknown := _unknown(OmegaConf.to_container(node), _schema()):
+            # A plus, which Hydra itself advises for a missing key, adds one that nobody reads.
+            raise UserError(f"{unknown}: there is no such key.{nearest_key(unknown)}")
+        config = OmegaConf.to_object(node)
+    except OmegaConfBaseException as error:
+        raise UserError(one_line(error)) from error
+    assert isinstance(config, Config)
+    return check(within_budget(config))
+
+
+def _unknown(found: Any, known: Any) -> str | None:
+    """The first key, dotted, that the schema has not."""
+    if not isinstance(known, dict) or not isinstance(found, dict):
+        return None
+    for key, value in found.items():
+        if key not in known:
+            return str(key)
+        if (inner := _unknown(value, known[key])) is not None:
+            return f"{key}.{inner}"
+    return None
+
+
+@cache
+def _schema() -> Any:
+    return OmegaConf.to_container(OmegaConf.structured(Config))
+
+
+def keys(node: Any = None, prefix: str = "") -> list[str]:
+    """Every key of the schema, dotted."""
+    node = Config() if node is None else node
+    found = []
+    for field in fields(node):
+        value = getattr(node, field.name)
+        found.append(prefix + field.name)
+        if is_dataclass(value):
+            found += keys(value, f"{prefix}{field.name}.")
+    return found
+
+
+def options(group: str) -> list[str]:
+    """The options of a config group: the names of its files."""
+    return sorted(str(f.relative_to(CONFIGS / group).with_suffix("")) for f in (CONFIGS / group).rglob("*.yaml"))
+
+
+def one_line(error: BaseException) -> str:
+    """The cause of a failed composition in one line: the key, what is wrong, the nearest valid one."""
+    chain: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in chain:
+        chain.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    text = "\n".join(str(e) for e in chain)
+
+    if found := re.search(r"[Cc]ould not (?:find|load) '([^']+)'", text):
+        group, _, option = found[1].rpartition("/")
+        return _no_such_option(group, option, text)
+    if "No match in the defaults list" in text and (found := re.search(r"[Cc]ould not override '([^'@]+)", text)):
+        return f"{found[1]}: not in the configuration. {_add_or_mend(found[1])}"
+    if found := re.search(r"Key '([^']+)' (?:is )?not in|Could not override '([^']+)'", text):
+        full = re.search(r"full_key: (\S+)", text)
+        key = full[1] if full else found[1] or found[2]
+        return f"{key}: there is no such key{_file_of(text)}.{nearest_key(key)}"
+    for link in chain:
+        if found := re.search(r"full_key: (\S+)", str(link)):
+            return f"{found[1]}: {str(link).splitlines()[0].strip()}"
+    return " ".join(re.sub(r"See https\S+ for details", "", str(error)).split())
+
+
+def _no_such_option(group: str, option: str, text: str) -> str:
+    if not group:
+        return f"{option}: there is no such config file.{nearest(option, _groups())}"
+    known = options(group) or re.findall(r"^\t(?!provider)(\S+)$", text, re.M)
+    if not known:
+        return f"there is no config group '{group}'.{nearest(group, _groups())}"
+    close = nearest(option, known) or f" Options: {', '.join(known)}."
+    return f"{group}={option}: there is no such {group}.{close}"
+
+
+def nearest_key(key: str) -> str:
+    known = keys()
+    leaf = key.rsplit(".", 1)[-1]
+    same_leaf = [k for k in known if k.rsplit(".", 1)[-1] == leaf]
+    return f" Did you mean '{same_leaf[0]}'?" if same_leaf else nearest(key, known)
+
+
+def _add_or_mend(key: str) -> str:
+    if key == "experiment":
+        return "Write it with a plus: +experiment=NAME"
+    close = nearest_key(key) or nearest(key, _groups())
+    return close.strip() or "See --help for the groups and --cfg job for the keys"
+
+
+def _groups() -> list[str]:
+    return sorted(d.name for d in CONFIGS.iterdir() if d.is_dir())
+
+
+def _file_of(text: str) -> str:
+    found = re.search(r"[Ii]n '([^']+)'", text)
+    return f" (in {found[1]}.yaml)" if found and "/" in found[1] else ""

@@ -1,0 +1,121 @@
+"""Compose hundreds of cells in the time of a few: Hydra takes about 40 ms for each, whatever is in it.
+
+Cells are made of few parts: a model with its values, a method with its values. Hydra composes every option that they
+name once, all in one go, each under a key of its own; a cell's `Config` is put together from them. That is the same as
+composing the cell as long as an option of a group sets nothing outside its own group and looks at nothing there. What
+isn't so (a profile, an experiment), or fails, is composed by itself: `sam_repro.config.compose` has the last word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from typing import Any
+
+from hydra import compose as hydra_compose
+from hydra import initialize_config_dir
+from hydra.core.config_store import ConfigStore
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from sam_repro import CONFIGS
+from sam_repro.config.budget import within_budget
+from sam_repro.config.compose import compose
+from sam_repro.config.rules import check
+from sam_repro.config.schema import Config
+from sam_repro.errors import UserError
+
+Overrides = tuple[str, ...]
+Part = tuple[str, Overrides]  # a field of Config and the overrides that concern it
+
+ConfigStore.instance().store(name="parts", node={})
+
+
+def compose_all(wanted: Iterable[Overrides]) -> dict[Overrides, Config | UserError]:
+    """The checked configuration of each list of overrides, or what is wrong with it."""
+    wanted = list(dict.fromkeys(wanted))
+    base = compose([])
+    split = {overrides: _split(overrides) for overrides in wanted}
+    built = _build(base, dict.fromkeys(part for parts in split.values() for part in parts or ()))
+    return {overrides: _assemble(base, split[overrides], built) or _alone(overrides) for overrides in wanted}
+
+
+def _assemble(base: Config, parts: list[Part] | None, built: Mapping[Part, Any]) -> Config | None:
+    if parts is None or any(part not in built for part in parts):
+        return None
+    try:
+        return check(within_budget(replace(base, **{part[0]: built[part] for part in parts})))
+    except UserError:
+        return None
+
+
+def _alone(overrides: Overrides) -> Config | UserError:
+    try:
+        return compose(overrides)
+    except UserError as error:
+        return error
+
+
+def _split(overrides: Overrides) -> list[Part] | None:
+    """The overrides by the field of Config that they concern; None if one may concern more than its own."""
+    parts = dict[str, list[str]]()
+    for override in overrides:
+        key, _, option = override.partition("=")
+        field = key.split(".")[0]
+        if field not in _FIELDS or (key == field and not _separable(field, option)):
+            return None
+        parts.setdefault(field, []).append(override)
+    return [(field, tuple(of_field)) for field, of_field in parts.items()]
+
+
+def _build(base: Config, parts: Iterable[Part]) -> dict[Part, Any]:
+    """Every part as the dataclass that it is; those that do not fit the schema are left out."""
+    parts = list(parts)
+    chosen = {part: [o.partition("=")[2] for o in part[1] if o.startswith(f"{part[0]}=")] for part in parts}
+    options = _options(dict.fromkeys((part[0], option) for part in parts for option in chosen[part][-1:]))
+    parser, built = OverridesParser.create(), dict[Part, Any]()
+    for field, overrides in parts:
+        start = getattr(base, field)
+        try:
+            node = OmegaConf.structured(type(start)() if chosen[field, overrides] else start)
+            for option in chosen[field, overrides][-1:]:
+                node = OmegaConf.merge(node, options[field, option])
+            values = parser.parse_overrides([o for o in overrides if o.startswith(f"{field}.")])
+            if any(override.is_sweep_override() for override in values):
+                continue  # several runs in one, which a cell can't be
+            for override in values:
+                key = override.get_key_element().removeprefix(f"{field}.")
+                OmegaConf.update(node, key, override.value())
+            built[field, overrides] = OmegaConf.to_object(node)
+        except (HydraException, OmegaConfBaseException, KeyError):
+            continue  # whatever is wrong, `_alone` will say it of the cell that has it
+    return built
+
+
+def _options(wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Any]:
+    """What Hydra makes of each option of a group, its own defaults included."""
+    names = {group_option: f"option{number}" for number, group_option in enumerate(wanted)}
+    try:
+        GlobalHydra.instance().clear()
+        with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+            asked = [f"+{group}@{name}={option}" for (group, option), name in names.items()]
+            node = hydra_compose("parts", overrides=asked)
+    except Exception:
+        return {}
+    return {group_option: node[name] for group_option, name in names.items()}
+
+
+@cache
+def _separable(group: str, option: str) -> bool:
+    """Whether the group's files keep to themselves, and this option is one of them."""
+    files = list((CONFIGS / group).rglob("*.yaml"))
+    texts = [file.read_text(encoding="utf-8") for file in files]
+    return CONFIGS / group / f"{option}.yaml" in files and not any("@package" in text or "${" in text for text in texts)
+
+
+# The parts of a Config that have fields of their own.
+_FIELDS = frozenset(field.name for field in fields(Config) if is_dataclass(getattr(Config(), field.name)))

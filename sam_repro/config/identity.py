@@ -1,0 +1,103 @@
+"""What a run *is*: its id is a hash of everything in the configuration that changes its numbers.
+
+Where it runs (devices, ranks, workers, folders, logging) is no part of it, and values equal to the schema's defaults
+are dropped, so that a new field with a neutral default changes no id. `RECIPE_VERSION` counts the changes of the code
+that change numbers under an unchanged configuration. Imports no torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sam_repro.config.schema import Config
+from sam_repro.data import listing
+from sam_repro.data.declared import Source
+from sam_repro.errors import UserError
+
+RECIPE_VERSION = 1
+
+# Names and limits of other runs, places and speed: none of these changes a number.
+NOT_SCIENCE = frozenset({
+    "dataset.root", "dataset.workers", "dataset.skip_unreadable", "method.name", "budget.name", "budget.seeds",
+    "loop.eval_batch", "track", "results_dir", "force", "runtime.ranks", "runtime.device", "runtime.loss_scaler",
+    "runtime.channels_last", "runtime.compile", "runtime.determinism", "runtime.threads", "runtime.checkpoint_steps",
+    "runtime.checkpoint_minutes", "runtime.profile",
+})  # fmt: skip
+
+
+def run_id(config: Config, images: str | None = None) -> str:
+    text = json.dumps({"recipe": RECIPE_VERSION, **science(config, images)}, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def run_folder(config: Config) -> Path:
+    return Path(config.results_dir) / "runs" / run_id(config)
+
+
+def science(config: Config, images: str | None = None) -> dict[str, Any]:
+    """The part of a configuration that changes its numbers, as nested plain values, defaults dropped.
+
+    images: which images dataset=folder had, where a record says so and the folder itself need not be there.
+    """
+    found = _differing(plain(config), _defaults(), "")
+    if config.dataset.name is Source.folder:
+        found["dataset"]["images"] = images or _images(config.dataset.root)
+    if config.model.weights is not None and Path(config.model.weights).is_file():
+        # What is in the file counts, not where it lies.
+        found["model"]["weights"] = hashlib.sha256(Path(config.model.weights).read_bytes()).hexdigest()
+    return found
+
+
+@cache
+def _images(root: str) -> str:
+    """Which images a folder holds, by names and contents: two data sets of one's own are two sciences."""
+    folder, digest = Path(root).expanduser(), hashlib.sha256()
+    classes = [folder / half / name for half in ("train", "test") for name in listing.subfolders(folder / half)]
+    for file in (file for one in classes for file in listing.images(one)):
+        try:
+            with open(file, "rb") as content:
+                digest.update(os.fsencode(file.relative_to(folder)) + b"\0")
+                digest.update(hashlib.file_digest(content, "sha256").digest())
+        except OSError as error:
+            raise UserError(f"dataset.root={root}: {file} can't be read ({error.strerror})") from error
+    return digest.hexdigest()
+
+
+@cache
+def _defaults() -> Any:
+    return plain(Config())
+
+
+def plain(config: Any) -> Any:
+    """A dataclass tree as dictionaries, lists, numbers and strings; enums by name."""
+    return _plain(asdict(config))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    return value.name if isinstance(value, Enum) else value
+
+
+def _differing(values: dict[str, Any], defaults: dict[str, Any], prefix: str) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for key, value in values.items():
+        name = prefix + key
+        if name in NOT_SCIENCE or value == defaults[key]:
+            continue
+        if isinstance(value, dict):
+            inner = _differing(value, defaults[key], name + ".")
+            if inner:
+                out[key] = inner
+        else:
+            out[key] = value
+    return out

@@ -1,0 +1,129 @@
+"""The rules between the fields of a configuration, checked before anything is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sam_repro.config.budget import recipe_epochs
+from sam_repro.config.schema import Config, Precision
+from sam_repro.data.declared import Split
+from sam_repro.errors import UserError
+from sam_repro.methods.spec import Ascent
+from sam_repro.models.catalog import problems as model_problems
+
+
+def check(config: Config) -> Config:
+    """Raise `UserError` for the first rule between fields that is broken; nothing has been loaded yet."""
+    for key, broken, message in _rules(config):
+        if broken:
+            raise UserError(f"{key} {message}")
+    return config
+
+
+def _rules(c: Config) -> Iterator[tuple[str, bool, str]]:
+    """(key, broken, what to do). Written as data so that a rule is a line."""
+    for key, problem in c.method.problems():
+        yield f"method.{key}", True, problem
+    for key, problem in model_problems(c.model, c.dataset.image_size):
+        yield f"model.{key}", True, problem
+    yield from _ranges(c)
+    yield from _between(c)
+
+
+def _ranges(c: Config) -> Iterator[tuple[str, bool, str]]:
+    """Of one field each."""
+    for key, value, low in (
+        ("dataset.classes", c.dataset.classes, 2),
+        ("dataset.image_size", c.dataset.image_size, 1),
+        ("dataset.train_images", c.dataset.train_images, 1),
+        ("dataset.test_images", c.dataset.test_images, 1),
+        ("schedule.epochs", c.schedule.epochs, 1),
+        ("schedule.plain_epochs", c.schedule.plain_epochs, 1),
+        ("augment.crop", c.augment.crop, 0),
+        ("augment.cutout", c.augment.cutout, 0),
+        ("augment.randaugment_ops", c.augment.randaugment_ops, 1),
+        ("dataset.workers", c.dataset.workers, 0),
+        ("dataset.skip_unreadable", c.dataset.skip_unreadable, 0),
+        ("budget.max_epochs", c.budget.max_epochs, 1),
+        ("budget.max_steps", c.budget.max_steps, 1),
+        ("budget.max_batch", c.budget.max_batch, 1),
+        ("budget.train_images", c.budget.train_images, 1),
+        ("budget.test_images", c.budget.test_images, 1),
+        ("budget.seeds", c.budget.seeds, 1),
+        ("loop.batch_size", c.loop.batch_size, 1),
+        ("loop.micro_batch", c.loop.micro_batch, 1),
+        ("loop.eval_batch", c.loop.eval_batch, 1),
+        ("runtime.ranks", c.runtime.ranks, 1),
+        ("runtime.threads", c.runtime.threads, 1),
+        ("runtime.checkpoint_steps", c.runtime.checkpoint_steps, 1),
+        ("track.every", c.track.every, 1),
+        ("seed", c.seed, 0),
+    ):
+        yield key, value is not None and value < low, f"must be at least {low}, is {value}"
+    for key, number, low_, high in (
+        ("dataset.label_noise.rate", c.dataset.label_noise.rate, 0.0, 1.0),
+        ("dataset.validation", c.dataset.validation, 0.0, 0.9),
+        ("base_optimizer.lr", c.base_optimizer.lr, 0.0, 1e6),
+        ("base_optimizer.weight_decay", c.base_optimizer.weight_decay, 0.0, 1e6),
+        ("base_optimizer.momentum", c.base_optimizer.momentum, 0.0, 0.999999),
+        ("base_optimizer.beta1", c.base_optimizer.beta1, 0.0, 0.999999),
+        ("base_optimizer.beta2", c.base_optimizer.beta2, 0.0, 0.999999),
+        ("base_optimizer.alpha", c.base_optimizer.alpha, 0.0, 0.999999),
+        ("base_optimizer.eps", c.base_optimizer.eps, 0.0, 1.0),
+        ("schedule.warmup_epochs", c.schedule.warmup_epochs, 0.0, 1e6),
+        ("schedule.warmup_start", c.schedule.warmup_start, 0.0, 1.0),
+        ("schedule.final", c.schedule.final, 0.0, 1.0),
+        ("dataset.crop_share", c.dataset.crop_share, 1e-3, 1.0),
+        ("augment.resized_crop", c.augment.resized_crop, 0.0, 1.0),
+        ("augment.randaugment_magnitude", c.augment.randaugment_magnitude, 0.0, 30.0),
+        ("augment.mixup", c.augment.mixup, 0.0, 1e3),
+        ("augment.cutmix", c.augment.cutmix, 0.0, 1e3),
+        ("augment.mix_probability", c.augment.mix_probability, 0.0, 1.0),
+        ("augment.cutout_probability", c.augment.cutout_probability, 0.0, 1.0),
+        ("augment.label_smoothing", c.augment.label_smoothing, 0.0, 0.99),
+        ("budget.epochs", c.budget.epochs, 1e-9, 1e6),
+        ("runtime.checkpoint_minutes", c.runtime.checkpoint_minutes, 0.0, 1e6),
+    ):
+        yield key, not low_ <= number <= high, f"must be between {low_:g} and {high:g}, is {number:g}"
+
+    clip = c.loop.clip_norm
+    yield (
+        "loop.clip_norm",
+        clip is not None and not 0 < clip < float("inf"),
+        f"must be positive, is {clip}; null: no clipping",
+    )
+    for key, values in (("dataset.mean", c.dataset.mean), ("dataset.std", c.dataset.std)):
+        yield key, len(values) != 3, f"needs three values, one a channel; has {len(values)}"
+    yield "dataset.std", any(not v > 0 for v in c.dataset.std), "must be positive"
+    yield "seed", c.seed >= 2**63, "must be below 2^63"
+
+
+def _between(c: Config) -> Iterator[tuple[str, bool, str]]:
+    yield ("base_optimizer.nesterov", c.base_optimizer.nesterov and not c.base_optimizer.momentum,
+           "needs base_optimizer.momentum > 0")  # fmt: skip
+    yield ("runtime.loss_scaler", c.runtime.precision is Precision.fp16 and not c.runtime.loss_scaler,
+           "must be true for runtime.precision=fp16: small gradients vanish without it; or use bf16")  # fmt: skip
+    recipe = recipe_epochs(c)
+    yield "schedule.warmup_epochs", c.schedule.warmup_epochs > recipe, f"exceeds the run's {recipe} epochs"
+
+    batch, ranks, m = c.loop.batch_size, c.runtime.ranks, c.method.m
+    yield "runtime.ranks", ranks > batch, f"is {ranks}, more than loop.batch_size={batch}: a rank would have no sample"
+    yield "loop.drop_last", not c.loop.drop_last and ranks > 1, f"must be true with runtime.ranks={ranks}"
+    yield "loop.batch_size", batch % ranks != 0, f"is {batch}, not divisible by runtime.ranks={ranks}"
+    if m is not None:
+        yield "method.m", m > batch or batch % m != 0, f"is {m} and must divide loop.batch_size={batch}"
+        yield ("runtime.ranks", batch // m % ranks != 0,
+               f"is {ranks} and must divide the {batch // m} shards that method.m={m} makes of a batch")  # fmt: skip
+        yield "loop.drop_last", not c.loop.drop_last, "must be true with method.m: a short batch has no equal shards"
+        yield ("method.m", c.method.ascent is Ascent.full,
+               f"is {m}, but the full gradient has no shards: leave method.m out")  # fmt: skip
+    larger = c.method.ascent_batch
+    yield (
+        "method.ascent_batch",
+        larger is not None and larger <= batch,
+        f"is {larger} and must exceed loop.batch_size={batch}",
+    )
+    yield ("augment.resized_crop", c.augment.resized_crop > 0 and not c.dataset.stream,
+           "crops images of any size: it needs dataset.stream=true")  # fmt: skip
+    yield ("dataset.validation", c.dataset.evaluate_on is Split.validation and not c.dataset.validation > 0,
+           "must be > 0 for dataset.evaluate_on=validation")  # fmt: skip

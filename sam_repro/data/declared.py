@@ -1,0 +1,55 @@
+"""Which data sets there are and what a configuration says of one. Imports no torch: the schema shares it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Source(Enum):
+    embedded = "embedded"  # balanced subset of Fashion-MNIST inside the package
+    fashion_mnist = "fashion_mnist"
+    cifar10 = "cifar10"
+    cifar100 = "cifar100"
+    folder = "folder"  # root/train/<class>/*.png and root/test/<class>/*.png
+    imagenet = "imagenet"  # root/train/<wnid>/*.JPEG and root/val/<wnid>/*.JPEG
+    flowers102 = "flowers102"  # Oxford Flowers-102 and Oxford-IIIT Pets, in torchvision's layout
+    pets = "pets"
+    synthetic = "synthetic"  # random pixels and balanced labels, any size and number of classes: for trials and timing
+
+
+class Split(Enum):
+    test = "test"
+    validation = "validation"  # held-out part of the training set, for choosing hyperparameters
+
+
+class Fit(Enum):
+    crop = "crop"  # the shorter side to image_size / crop_share, then the centre
+    squash = "squash"  # both sides to image_size, whatever the proportions
+
+
+@dataclass
+class LabelNoise:
+    rate: float = 0.0  # share of training labels redrawn
+    include_true: bool = False  # whether a redrawn label may be the true one again
+    seed: int = 0  # of its own generator, so that all seeds of a run share one corruption
+
+
+@dataclass
+class DatasetConfig:
+    name: Source = Source.embedded
+    root: str = "data"  # where the files are; not part of a run's identity
+    classes: int = 10
+    image_size: int = 32
+    mean: list[float] = field(default_factory=lambda: [0.5, 0.5, 0.5])
+    std: list[float] = field(default_factory=lambda: [0.5, 0.5, 0.5])
+    train_images: int | None = None  # a fixed, class-balanced subset; null: all
+    test_images: int | None = None
+    stream: bool = False  # read and decode in worker processes while training, instead of once into memory
+    fit: Fit = Fit.crop  # how an image of another size becomes image_size pixels
+    crop_share: float = 1.0  # ImageNet's usual 224 of 256 pixels: 0.875
+    skip_unreadable: int = 0  # so many broken image files are named and left out; one more ends the run
+    workers: int | None = None  # that decode, a rank; null: its share of the cores. Not part of a run's identity
+    evaluate_on: Split = Split.test
+    validation: float = 0.1  # share of the training set held out when evaluate_on=validation
+    label_noise: LabelNoise = field(default_factory=LabelNoise)

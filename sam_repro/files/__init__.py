@@ -1,0 +1,1 @@
+"""Reading and writing files so that nothing is lost and nothing is believed unseen."""

@@ -1,0 +1,48 @@
+"""YAML read strictly: an unknown key, a missing one or one written twice is an error that says where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+import yaml
+
+from sam_repro.errors import UserError
+
+Fields = dict[str, Any]
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """ ": did you mean ...?" for an error message, or what there is."""
+    known = list(known)
+    close = get_close_matches(word, known, 1, 0.5)
+    return f": did you mean {close[0]!r}?" if close else f": there are {', '.join(known)}"
+
+
+def known_keys(where: str, data: Any, allowed: set[str], needed: Iterable[str] = ()) -> Fields:
+    found = mapping(where, data)
+    for key in found:
+        if key not in allowed:
+            raise UserError(f"{where}: unknown key {key!r}{nearest(str(key), sorted(allowed))}")
+    for key in needed:
+        if not found.get(key):
+            raise UserError(f"{where}: {key} is missing")
+    return found
+
+
+def mapping(where: str, data: Any) -> Fields:
+    if not isinstance(data, dict):
+        raise UserError(f"{where}: must be a mapping, is {data!r}")
+    return {str(key): value for key, value in data.items()}
+
+
+class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """A key twice is a slip of the pen and not a wish; YAML's own loaders take the last one silently."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.YAMLError(f"key {key!r} twice, line {node.start_mark.line + 1}")
+        return {str(key): value for key, value in super().construct_mapping(node, deep).items()}

@@ -1,0 +1,1 @@
+"""What has been run: results, the ledger and what is checked of them. Imports no torch to read one."""

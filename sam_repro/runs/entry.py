@@ -1,0 +1,179 @@
+"""One line of the ledger: what a run leaves behind when it ends, written by the trainer, read by every table.
+
+The newest line of a run counts as a whole: an evaluation that adds a metric appends the entry again with the metric
+added. Accuracies are in percent (0 ... 100), as the papers print them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NotRequired, TypedDict, cast
+
+from sam_repro.config.identity import RECIPE_VERSION, run_id, science
+from sam_repro.config.schema import Config
+
+ENDED = ("done", "collapsed")
+OF_A_RUN = ("test_accuracy", "test_top5")  # the epoch records that become metrics of the entry
+
+
+class Metric(TypedDict):
+    last: float | None  # after the last epoch; null if none ended
+    best: float | None  # the maximum over the epochs, which is what the papers report
+    best_epoch: int | None  # null also where the metric was taken once, at the end
+
+
+class Entry(TypedDict):
+    """`sam_repro.runs.ledger` adds `version` and `finished` to it."""
+
+    run_id: str
+    recipe_version: int
+    overrides: list[str]  # what the run was started with, `+experiment=...` included
+    config: dict[str, Any]  # the science part of the configuration, as `sam_repro.identity.science` gives it
+    seed: int
+    budget: str  # paper, mini, smoke, ...
+    status: str  # one of ENDED
+    metrics: dict[str, Metric]  # OF_A_RUN, and whatever an evaluation adds: imagenet_real_accuracy, ...
+    passes: float  # forward-backward passes spent, in units of one pass over one batch
+    seconds: float  # trained, summed over interruptions
+    hardware: dict[str, Any]  # as in env.json: gpus, cpu, cores, memory_gb
+    packages: dict[str, Any]  # name -> version
+    git: dict[str, Any] | None  # sha, dirty
+    collapsed_step: NotRequired[int | None]
+    finished: NotRequired[str]  # ISO 8601, UTC
+    version: NotRequired[int]  # of the ledger's format
+
+
+def entry_of(
+    config: Config,
+    overrides: Sequence[str],
+    records: Iterable[Mapping[str, Any]],
+    summary: Mapping[str, Any],
+    env: Mapping[str, Any],
+) -> Entry:
+    """The line of a run from its metrics.jsonl records, summary.json and env.json."""
+    epochs = [record for record in records if record["kind"] == "epoch"]
+    return {
+        "run_id": run_id(config),
+        "recipe_version": RECIPE_VERSION,
+        "overrides": list(overrides),
+        "config": science(config),
+        "seed": config.seed,
+        "budget": config.budget.name,
+        "status": summary["status"],
+        "metrics": {name: metric for name in OF_A_RUN if (metric := _metric(name, epochs)) is not None},
+        "passes": summary["passes"],
+        "seconds": summary["wall_seconds"],
+        "hardware": dict(env["hardware"]),
+        "packages": dict(env["packages"]),
+        "git": env["git"],
+        "collapsed_step": summary.get("collapsed_step"),
+    }
+
+
+def _metric(name: str, epochs: Sequence[Mapping[str, Any]]) -> Metric | None:
+    values = [(record["epoch"], record[name]) for record in epochs if record.get(name) is not None]
+    if not values:
+        return None
+    finite = [(epoch, value) for epoch, value in values if math.isfinite(value)]
+    best_epoch, best = max(finite, key=lambda item: (item[1], -item[0]), default=(None, None))
+    last = values[-1][1]
+    return {"last": last if math.isfinite(last) else None, "best": best, "best_epoch": best_epoch}
+
+
+_NUMBER = (int, float)
+_NEEDED: dict[str, type | tuple[type, ...]] = {
+    "run_id": str, "config": dict, "seed": int, "budget": str, "status": str, "metrics": dict, "passes": _NUMBER,
+    "seconds": _NUMBER, "recipe_version": int, "hardware": dict,
+}  # fmt: skip
+_OPTIONAL: dict[str, type | tuple[type, ...]] = {
+    "finished": str, "overrides": list, "packages": dict, "git": (dict, type(None)),
+}  # fmt: skip
+_LARGEST = 1e100  # no number of a run comes near it; squares and sums of larger ones leave the range of floats
+_DEEPEST = 20  # levels; a configuration has three, and what reads it recurses
+_SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can spell half a character, no file can hold it
+
+
+def usable(lines: Iterable[Mapping[str, Any]]) -> tuple[list[Entry], list[str]]:
+    """The lines that are entries, and one sentence for each that isn't.
+
+    What passes here can be rendered and verified: a line may come from anywhere, and one bad line must not stop the
+    tables of all others.
+    """
+    kept, complaints = list[Entry](), list[str]()
+    for line in lines:
+        if fault := _fault(line):
+            name = line.get("run_id")
+            shown = name if isinstance(name, str) and name.isalnum() and name.isascii() else _short(name)
+            complaints.append(f"the ledger's line of run {shown} {fault}: skipped")
+        else:
+            kept.append(cast(Entry, dict(line)))
+    return kept, complaints
+
+
+def _fault(line: Mapping[str, Any]) -> str | None:
+    """Why a line can't be used. Unknown keys are no fault."""
+    if odd := _odd(line):
+        return odd
+    for key, kind in (_NEEDED | _OPTIONAL).items():
+        if key not in line:
+            if key in _OPTIONAL:
+                continue
+            return f"has no {key}"
+        if not isinstance(line[key], kind) or isinstance(line[key], bool):
+            return f"has {key}={_short(line[key])}"
+    if line["status"] not in ENDED:
+        return f"has status={_short(line['status'])}"
+    # A run may not know what it spent: `sam_repro.report.tables.total_passes` leaves it out.
+    if not _finite(line["passes"]) and not math.isnan(line["passes"]):
+        return f"has passes={line['passes']}"
+    if not _finite(line["seconds"]):
+        return f"has seconds={line['seconds']}"
+    for name, metric in line["metrics"].items():
+        if not isinstance(metric, dict) or not all(
+            k in metric and (metric[k] is None or _finite(metric[k])) for k in ("last", "best")
+        ):
+            return f"has metric {_short(name)}={_short(metric)}"
+    return _inner_fault(line)
+
+
+def _inner_fault(line: Mapping[str, Any]) -> str | None:
+    """Of the values inside the parts, those that somebody computes with."""
+    dataset = line["config"].get("dataset")
+    texts = {
+        "git.sha": (line.get("git") or {}).get("sha"),
+        "config.dataset.images": dataset.get("images") if isinstance(dataset, dict) else None,
+    }
+    for key, text in texts.items():
+        if not isinstance(text, str | None):
+            return f"has {key}={_short(text)}"
+    for key, names in (("overrides", line.get("overrides", [])), ("hardware.gpus", line["hardware"].get("gpus"))):
+        if not isinstance(names, list | None) or not all(isinstance(name, str) for name in names or ()):
+            return f"has {key}={_short(names)}"
+    return None
+
+
+def _odd(value: object, depth: int = 0) -> str | None:
+    """What is valid JSON and still no value that a program can handle."""
+    if depth > _DEEPEST:
+        return "is nested too deep"
+    if isinstance(value, str):
+        return "has text that is no Unicode" if _SURROGATE.search(value) else None
+    if isinstance(value, int):
+        return "has a number of too many digits" if abs(value) > _LARGEST else None
+    inner: Iterable[object] = ()
+    if isinstance(value, Mapping):
+        inner = (*value.keys(), *value.values())
+    elif isinstance(value, list):
+        inner = value
+    return next(filter(None, (_odd(item, depth + 1) for item in inner)), None)
+
+
+def _finite(value: object) -> bool:
+    return isinstance(value, _NUMBER) and not isinstance(value, bool) and abs(value) <= _LARGEST
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,1 @@
+"""Where runs are started: slots of this machine, jobs of Slurm."""

@@ -1,0 +1,93 @@
+"""One run as a process of its own: `python -m sam_repro OVERRIDES`, its output in a log."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import sam_repro
+from sam_repro.errors import INTERRUPTED
+from sam_repro.sweep.claims import Claim
+from sam_repro.sweep.launchers.slots import Slot
+from sam_repro.sweep.work import Task
+
+# A signal that came before the run listened to it ends it as well; it has lost nothing.
+STOPPED = (INTERRUPTED, -signal.SIGTERM, -signal.SIGUSR1, -signal.SIGUSR2, -signal.SIGINT)
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # loaded before the fork
+_TAIL = 15  # lines
+
+
+class Child:
+    def __init__(self, task: Task, slot: Slot, claim: Claim) -> None:
+        self.task, self.slot, self.claim = task, slot, claim
+        self.began = time.monotonic()
+        self.asked = False  # to save and end
+        self.abandoned = False  # somebody has taken the run over
+        task.log.parent.mkdir(parents=True, exist_ok=True)
+        with open(task.log, "ab") as log:
+            self.log_from = log.tell()
+            self.process = subprocess.Popen(
+                command(task, slot),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=_environment(slot),
+                start_new_session=True,  # Ctrl-C is for the scheduler, which asks its runs to save
+                preexec_fn=_end_with_scheduler,  # safe: the scheduler has one thread
+            )
+
+    def ask_to_stop(self) -> None:
+        """Save and end. To the run's own process: its helpers must live until it has saved."""
+        self.asked = True
+        self.process.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def tail(self) -> list[str]:
+        return tail(self.task.log, self.log_from)
+
+
+def tail(path: Path, start: int = 0) -> list[str]:
+    """The last lines of a log; of those after `start`, where this start of the run began to write."""
+    with suppress(OSError), open(path, "rb") as log:
+        log.seek(max(start, os.fstat(log.fileno()).st_size - 10_000))
+        return log.read().decode(errors="replace").splitlines()[-_TAIL:]
+    return []
+
+
+def command(task: Task, slot: Slot) -> list[str]:
+    given = {override.partition("=")[0] for override in task.overrides}
+    threads = [] if "runtime.threads" in given else [f"runtime.threads={slot.threads}"]
+    return [sys.executable, "-m", "sam_repro", *task.overrides, *threads, f"results_dir={quoted(task.results)}"]
+
+
+def quoted(path: Path) -> str:
+    """For Hydra's grammar, in which a path with spaces, commas or equals signs is not a word."""
+    if re.fullmatch(r"[\w./-]+", str(path), re.ASCII):
+        return str(path)
+    escaped = str(path).replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _environment(slot: Slot) -> dict[str, str]:
+    checkout = str(Path(sam_repro.__file__).parents[1])  # it need not be installed
+    path = os.pathsep.join(filter(None, [checkout, os.environ.get("PYTHONPATH")]))
+    return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", **slot.env}
+
+
+def _end_with_scheduler() -> None:
+    """A run whose scheduler was killed saves and ends: nobody would keep its claim alive."""
+    # Slurm sends USR2 to every process of a job; the scheduler passes it on as TERM.
+    signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,0 +1,130 @@
+"""`launcher=slurm`: a table's missing runs as one Slurm array, a job a run, through submitit.
+
+Inside a job runs the same scheduler as on a workstation, with one task and one slot: the claim, the log, the failure
+and the end are the same. A job that is preempted or reaches its time limit (USR2, USR1 or TERM) lets its run save, goes
+back into the queue and goes on later.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import sam_repro
+from sam_repro.errors import INTERRUPTED, UserError, nearest
+from sam_repro.machine import cores
+from sam_repro.sweep.launchers.requeue import requeue
+from sam_repro.sweep.launchers.slots import Slot
+from sam_repro.sweep.live import View
+from sam_repro.sweep.options import Options
+from sam_repro.sweep.scheduler import Scheduler
+from sam_repro.sweep.work import Task
+
+_LOOK = 10.0  # seconds between two looks at the queue
+_ENDED = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
+_PATIENCE = 60.0  # seconds for Slurm's commands, which hang on a sick cluster
+
+
+@dataclass
+class Job:
+    """What a job of the array does with its task. submitit pickles it, and calls `checkpoint` to requeue."""
+
+    stale: float
+    ranks: int
+
+    def __call__(self, task: Task) -> None:
+        cpus = int(os.environ.get("SLURM_CPUS_PER_TASK", cores()))
+        slot = Slot(f"job {os.environ.get('SLURM_JOB_ID')}", max(1, cpus // self.ranks))
+        with View(1, 0) as view:
+            # After a crash of its node it may find its own claim of before, and waits until that is stale.
+            code = Scheduler([task], [slot], self.stale, view, patience=1.5 * self.stale).run()
+        if code == INTERRUPTED:
+            requeue()
+        if code:
+            raise SystemExit(code)
+
+    def checkpoint(self, task: Task) -> Any:
+        from submitit.helpers import DelayedSubmission
+
+        return DelayedSubmission(self, task)
+
+
+def submit(tasks: Sequence[Task], options: Options, view: View) -> int:
+    """Send the tasks off and watch them until all have ended."""
+    import submitit
+
+    parameters = launcher_parameters(options.submit)
+    checkout = str(Path(sam_repro.__file__).parents[1])  # it need not be installed; sbatch hands on the environment
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [checkout, os.environ.get("PYTHONPATH")]))
+    timeouts = parameters.pop("slurm_max_num_timeout")
+    try:
+        executor = submitit.AutoExecutor(options.results / "slurm" / "%j", "slurm", slurm_max_num_timeout=timeouts)
+        executor.update_parameters(**parameters)
+        jobs = executor.map_array(Job(options.stale, options.ranks), tasks)
+    except (RuntimeError, submitit.core.utils.FailedJobError) as error:
+        raise UserError(f"launcher=slurm: {error}") from error
+    array = jobs[0].job_id.split("_")[0]
+    view.say(f"{len(jobs)} runs are jobs of Slurm array {array}; Ctrl-C ends the watching, `scancel {array}` the jobs")
+    return watch({job.job_id: task for job, task in zip(jobs, tasks, strict=True)}, options.stale, view)
+
+
+def launcher_parameters(given: dict[str, str]) -> dict[str, Any]:
+    """hydra.launcher.* as submitit wants it: the Hydra plugin's names, its defaults where nothing is given."""
+    from hydra_plugins.hydra_submitit_launcher.config import BaseQueueConf, SlurmQueueConf  # type: ignore[import-untyped]
+
+    ours = {"submitit_folder", "_target_"}
+    known = {field.name for field in fields(SlurmQueueConf)} - ours
+    for key in given:
+        if key not in known:
+            raise UserError(f"hydra.launcher.{key}: there is no such key.{nearest(key, known)}")
+    # A run goes on where it was, so that reaching the time limit is no reason to give it up.
+    values = {"name": "sam_repro", "max_num_timeout": 1000}
+    try:
+        values |= {key: yaml.safe_load(text) for key, text in given.items()}
+    except yaml.YAMLError as error:
+        raise UserError(f"hydra.launcher: {error}") from error
+    if values.get("tasks_per_node", 1) != 1 or values.get("nodes", 1) != 1:
+        raise UserError("hydra.launcher: a run of a sweep is one task on one node; runtime.ranks=8 makes its processes")
+    base = {field.name for field in fields(BaseQueueConf)}
+    return {key if key in base else f"slurm_{key}": value for key, value in values.items()}
+
+
+def watch(jobs: dict[str, Task], stale: float, view: View) -> int:
+    """Show how each run ends. A scheduler without slots sees that in their folders; Slurm knows only who has left."""
+    watcher = Scheduler(list(jobs.values()), [], stale, view)
+    array = next(iter(jobs)).split("_")[0]
+    looked, left_before = time.monotonic(), set[str]()
+
+    def tick() -> None:
+        nonlocal looked, left_before
+        if time.monotonic() - looked < _LOOK:
+            return
+        looked = time.monotonic()
+        active = in_queue(array)
+        left = set() if active is None else set(jobs) - active
+        for job in left & left_before:  # twice, since its last files may come late
+            watcher.give_up(jobs[job], f"job {job} left Slurm without a result; scontrol show job {job} may say why")
+        left_before = left
+
+    return watcher.run(tick)
+
+
+def in_queue(array: str) -> set[str] | None:
+    """The jobs of an array that wait or run; None if Slurm does not say."""
+    # Asked for by number, jobs that have ended are listed too, for some minutes.
+    command = ["squeue", "--noheader", "--array", "--format=%i %T", f"--jobs={array}"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if done.returncode:
+        return set() if "Invalid job id" in done.stderr else None
+    states = dict(line.split() for line in done.stdout.splitlines())
+    return {job for job, state in states.items() if state not in _ENDED}

@@ -1,0 +1,1 @@
+"""What was claimed and how it compares. Imports no torch."""

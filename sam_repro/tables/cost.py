@@ -1,0 +1,99 @@
+"""What a run will cost before it is started: passes, FLOPs, hours on a named device, memory. Estimates, all of them.
+
+A forward pass takes 2 FLOPs a multiply-add, a backward pass twice the forward's. Hours are FLOPs over the device's peak
+in the run's precision, times a utilisation that is common in training. Evaluation is left out, a
+few percent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sam_repro.config.budget import epochs
+from sam_repro.config.schema import Config, Optimizer, Precision
+from sam_repro.data.declared import Split
+from sam_repro.errors import UserError
+from sam_repro.files.strict import nearest
+from sam_repro.models.catalog import Architecture
+from sam_repro.models.cost import lookup
+
+# Shares of the peak that training commonly reaches: transformers are matrix products, convolutions less so.
+TRANSFORMER, CONVOLUTION = 0.35, 0.15
+LAYER_SECONDS = 3.5e-4  # and a forward-backward pass takes that long a layer, however small: launches of kernels
+SLACK = 1.6  # ten real runs on a CPU took 1.3 to 1.8 times what weights, states and activations take
+
+# Peak TFLOP/s by the makers' data sheets (dense; tensor cores where the precision has them) and memory in GB.
+DEVICES: dict[str, tuple[float, float, float]] = {
+    "a100": (312.0, 19.5, 80.0),  # bf16/fp16, fp32
+    "h100": (989.0, 67.0, 80.0),
+    "v100": (125.0, 15.7, 32.0),
+    "rtx3090": (71.0, 35.6, 24.0),
+    "rtx4090": (165.0, 82.6, 24.0),
+    "t4": (65.0, 8.1, 16.0),
+    "cpu": (0.8, 0.4, 16.0),  # two cores of a recent server; measured rather than printed on a sheet
+}
+
+# Training images of the whole sets. A folder of one's own: as many as CIFAR has, for want of a better guess.
+IMAGES = {
+    "embedded": 10_000, "fashion_mnist": 60_000, "cifar10": 50_000, "cifar100": 50_000, "imagenet": 1_281_167,
+    "flowers102": 2_040, "pets": 3_680, "synthetic": 1_024,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one run. None is what nobody has measured yet."""
+
+    steps: int
+    passes: float  # forward-backward passes of a whole batch
+    flops: float | None
+    memory_gb: float | None
+    utilisation: float
+    layers: int
+    half: bool  # whether the passes run in bf16 or fp16
+
+    def hours(self, device: str) -> float | None:
+        if self.flops is None:
+            return None
+        fast, plain, _ = device_facts(device)
+        computing = self.flops / ((fast if self.half else plain) * 1e12 * self.utilisation)
+        launching = 0.0 if device == "cpu" else self.passes * self.layers * LAYER_SECONDS
+        return max(computing, launching) / 3600
+
+
+def device_facts(name: str) -> tuple[float, float, float]:
+    if name not in DEVICES:
+        raise UserError(f"device={name}: unknown device{nearest(name, DEVICES)}")
+    return DEVICES[name]
+
+
+def cost(config: Config) -> Cost:
+    images, batch = train_images(config), config.loop.batch_size
+    steps_an_epoch = max(1, images // batch if config.loop.drop_last else -(-images // batch))
+    if config.budget.max_steps is not None:
+        steps_an_epoch = min(steps_an_epoch, config.budget.max_steps)
+    steps = steps_an_epoch * epochs(config)
+    passes = steps * config.method.passes(batch, images)
+    model = lookup(config.model, config.dataset.classes, config.dataset.image_size)
+    half = config.runtime.precision is not Precision.fp32
+    flops = memory = None
+    if model is not None:
+        at_once = min(config.loop.micro_batch or batch, config.method.m or batch, -(-batch // config.runtime.ranks))
+        flops = passes * batch * 6.0 * model.macs
+        memory = SLACK * model.training_bytes(at_once, half, _bytes_a_parameter(config)) / 2**30
+    share = TRANSFORMER if config.model.architecture is Architecture.timm else CONVOLUTION
+    return Cost(steps, passes, flops, memory, share, config.model.depth or 0, half)
+
+
+def train_images(config: Config) -> int:
+    """Images an epoch, after subset, held-out part and budget."""
+    images = config.dataset.train_images or IMAGES.get(config.dataset.name.value, 50_000)
+    if config.dataset.evaluate_on is Split.validation:
+        images -= round(images * config.dataset.validation)
+    return min(images, config.budget.train_images or images)
+
+
+def _bytes_a_parameter(config: Config) -> int:
+    """Weight and gradient; momentum or Adam's two moments; what the method holds."""
+    states = 2 if config.base_optimizer.name in (Optimizer.adam, Optimizer.adamw) else 1
+    return 4 * (2 + states + config.method.vectors())

@@ -1,0 +1,151 @@
+"""The one table that every format prints: claims joined with the ledger, cell by cell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sam_repro.runs.entry import Entry
+from sam_repro.tables.plan import PAPER, Planned
+from sam_repro.tables.spec import Cell, Table
+from sam_repro.tables.statistics import Sample, Verdict, paired, sample, verdict
+from sam_repro.tables.status import RunState, state_of
+
+# Times chance: a finished run of the full budget that stays below it has "completely failed", as ASAM counts.
+CHANCE = 1.5
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the ledger says on one cell."""
+
+    cell: Cell
+    planned: int
+    finished: int  # done or collapsed
+    succeeded: int  # done and above chance; all values below are theirs
+    best: Sample | None
+    last: Sample | None
+    difference: Sample | None  # to the baseline over common seeds, by the table's statistic
+    verdict: Verdict
+    runs: tuple[RunState, ...]
+    seconds: float
+    passes: float
+    why: str | None  # why no run gives this cell
+
+    @property
+    def collapsed(self) -> int:
+        return self.finished - self.succeeded
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A table with its results at one budget."""
+
+    table: Table
+    budget: str
+    results: tuple[Result, ...]
+    hardware: tuple[str, ...]
+    versions: tuple[str, ...]
+
+    def result(self, row: str, column: str) -> Result:
+        return next(r for r in self.results if (r.cell.row, r.cell.column) == (row, column))
+
+    def measured(self, result: Result) -> Sample | None:
+        return getattr(result, self.table.statistic)  # type: ignore[no-any-return]
+
+    @property
+    def any_run(self) -> bool:
+        return any(result.finished for result in self.results)
+
+
+def join(table: Table, planned: list[Planned], entries: Mapping[str, Entry], budget: str, results_dir: Path) -> Joined:
+    by_cell = {(p.cell.row, p.cell.column): p for p in planned}
+    results = tuple(_result(table, p, by_cell, entries, budget, results_dir) for p in planned)
+    used = [entries[run.id] for p in planned for run in p.runs if run.id in entries]
+    return Joined(
+        table,
+        budget,
+        results,
+        tuple(sorted({hardware(entry) for entry in used})),
+        tuple(sorted({versions(entry) for entry in used})),
+    )
+
+
+def _result(
+    table: Table,
+    planned: Planned,
+    by_cell: Mapping[tuple[str, str], Planned],
+    entries: Mapping[str, Entry],
+    budget: str,
+    results_dir: Path,
+) -> Result:
+    cell = planned.cell
+    mine = [entries[run.id] for run in planned.runs if run.id in entries]
+    ended = [e for e in mine if e["status"] == "collapsed" or (e["status"] == "done" and cell.metric in e["metrics"])]
+    best, last = _values(planned, entries, "best"), _values(planned, entries, "last")
+    chosen = best if table.statistic == "best" else last
+    other = by_cell.get(cell.baseline) if cell.baseline else None
+    difference = paired(chosen, _values(other, entries, table.statistic, cell.metric)) if other else None
+    measured = sample(list(chosen.values()))
+    return Result(
+        cell=cell,
+        planned=len(planned.runs),
+        finished=len(ended),
+        succeeded=len(chosen),
+        best=sample(list(best.values())),
+        last=sample(list(last.values())),
+        difference=difference,
+        verdict=verdict(cell.claim, measured, finished=len(ended), planned=len(planned.runs), budget=budget),
+        runs=tuple(state_of(run, entries.get(run.id), results_dir) for run in planned.runs),
+        seconds=sum(entry["seconds"] for entry in mine),
+        passes=total_passes(mine),
+        why=planned.why,
+    )
+
+
+def _values(
+    planned: Planned, entries: Mapping[str, Entry], statistic: str, metric: str | None = None
+) -> dict[int, float]:
+    """seed -> value of the runs that succeeded."""
+    values = dict[int, float]()
+    for run in planned.runs:
+        entry = entries.get(run.id)
+        if entry is None or failed_completely(entry, planned):
+            continue
+        found = entry["metrics"].get(metric or planned.cell.metric)
+        value = found and (found["best"] if statistic == "best" else found["last"])
+        if value is not None:
+            values[run.seed] = float(value)
+    return values
+
+
+def failed_completely(entry: Entry, planned: Planned) -> bool:
+    """A run that collapsed, or that a whole paper budget left at chance. Short budgets leave good runs there too."""
+    if entry["status"] != "done":
+        return True
+    accuracy = entry["metrics"].get("test_accuracy")
+    if planned.config is None or entry["budget"] != PAPER or accuracy is None or accuracy["best"] is None:
+        return False
+    return accuracy["best"] <= CHANCE * 100.0 / planned.config.dataset.classes
+
+
+def total_passes(entries: Iterable[Entry]) -> float:
+    """A run may not know what it spent: then it is left out."""
+    return math.fsum(entry["passes"] for entry in entries if math.isfinite(entry["passes"]))
+
+
+def hardware(entry: Entry) -> str:
+    """ "2 x NVIDIA A100", or the processor and its cores."""
+    gpus = entry["hardware"].get("gpus") or []
+    kinds = sorted(set(gpus))
+    if kinds:
+        return " + ".join(f"{gpus.count(kind)} x {kind}" for kind in kinds)
+    return f"{entry['hardware'].get('cpu') or 'unknown processor'}, {entry['hardware'].get('cores', '?')} cores"
+
+
+def versions(entry: Entry) -> str:
+    git = entry.get("git") or {}
+    code = str(git.get("sha") or "no git")[:10] + (" (changed)" if git.get("dirty") else "")
+    return f"torch {entry.get('packages', {}).get('torch') or '?'}, code {code}, recipe {entry['recipe_version']}"

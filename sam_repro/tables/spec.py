@@ -1,0 +1,237 @@
+"""A published table as data: configs/table/<paper>/<table>.yaml (or figure/) -> `Table`.
+
+    title: what the caption says
+    source: {paper: ..., where: table 2}
+    metric: test_accuracy        # key of the ledger's metrics; a row or column may name its own
+    unit: "%"
+    statistic: best              # the paper reports the maximum over the epochs; or last
+    n: 5                         # runs an entry, as printed; null where the paper is silent
+    seeds: 5                     # runs of ours; default n
+    baseline: sgd                # paired differences against this column (or, in a row, against the row named there)
+    overrides: [...]             # of every cell, then the column's, the row's, the cell's; the later one wins
+    columns: {sgd: {label: SGD, overrides: [...]}}
+    rows: {resnet20: {label: ResNet-20, overrides: [...], claims: {sgd: 93.18 ± 0.21}}}
+    cells: {resnet20/sgd: [...]} # a cell's own overrides
+    footnotes: [...]
+
+A claim is the printed text, so that the YAML can be laid beside the paper; "94.60" alone needs quotes to stay text. A
+table of results that no training run gives says `not_run: why`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sam_repro import CONFIGS
+from sam_repro.errors import UserError
+from sam_repro.files.strict import Fields, Loader, known_keys, mapping, nearest
+
+_TABLE = {
+    "title", "source", "metric", "unit", "statistic", "kind", "n", "seeds", "baseline", "overrides", "columns", "rows",
+    "cells", "footnotes", "not_run",
+}  # fmt: skip
+_COLUMN = {"label", "overrides", "metric", "unit", "footnote"}
+_ROW = _COLUMN | {"claims", "n", "seeds", "succeeded", "baseline"}
+
+
+@dataclass(frozen=True)
+class Claim:
+    kind: str  # printed: in the paper; log: in the authors' released logs; missing: the paper's number is not at hand
+    mean: float | None = None
+    std: float | None = None
+    std_bound: bool = False  # printed as "< std"
+    decimals: int = 2
+    n: int | None = None  # runs, None where the paper is silent
+    succeeded: int | None = None  # of them, where some failed; mean and std are theirs
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row or a column."""
+
+    id: str
+    label: str
+    footnote: str | None
+
+
+@dataclass(frozen=True)
+class Cell:
+    table: str  # "asam/2"
+    row: str
+    column: str
+    claim: Claim
+    metric: str
+    unit: str
+    seeds: int
+    overrides: tuple[str, ...]
+    baseline: tuple[str, str] | None  # row and column that this cell is compared with
+
+    @property
+    def name(self) -> str:
+        return f"{self.table} {self.row} {self.column}"
+
+
+@dataclass(frozen=True)
+class Table:
+    ref: str  # "asam/2"
+    title: str
+    source: str
+    statistic: str  # best or last
+    rows: tuple[Line, ...]
+    columns: tuple[Line, ...]
+    cells: tuple[Cell, ...]
+    footnotes: tuple[str, ...]
+    not_run: str | None
+    figure: bool  # read from configs/figure: cells of a figure whose values are not at hand
+
+    @property
+    def paper(self) -> str:
+        return self.ref.split("/")[0]
+
+    @property
+    def number(self) -> str:
+        return self.ref.split("/", 1)[1]
+
+    def cell(self, row: str, column: str) -> Cell:
+        for known, ids, word in ((row, self.rows, "row"), (column, self.columns, "column")):
+            if known not in [line.id for line in ids]:
+                raise UserError(f"table {self.ref} has no {word} {known!r}{nearest(known, [x.id for x in ids])}")
+        return next(c for c in self.cells if (c.row, c.column) == (row, column))
+
+
+def names(configs: Path = CONFIGS) -> list[str]:
+    """Every table's and figure's name, papers in alphabetical order."""
+    return sorted(_files(configs))
+
+
+def _files(configs: Path) -> dict[str, Path]:
+    """asam/2 -> configs/table/asam/2.yaml; figures, whose cells have no claims, are in configs/figure."""
+    roots = (configs / "figure", configs / "table")
+    return {file.relative_to(root).with_suffix("").as_posix(): file for root in roots for file in root.glob("*/*.yaml")}
+
+
+def load(ref: str, configs: Path = CONFIGS) -> Table:
+    known = _files(configs)
+    if ref not in known:
+        raise UserError(f"unknown table {ref!r}{nearest(ref, sorted(known))}")
+    path = known[ref]
+    try:
+        data = yaml.load(path.read_text(encoding="utf-8"), Loader=Loader)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"table {ref}: {' '.join(str(error).split())}") from None
+    return _table(ref, data, figure=path.parents[1].name == "figure")
+
+
+def load_all(configs: Path = CONFIGS) -> list[Table]:
+    return [load(ref, configs) for ref in names(configs)]
+
+
+def _table(ref: str, data: Any, *, figure: bool) -> Table:
+    where = f"table {ref}"
+    fields = known_keys(where, data, _TABLE, needed={"title", "source", "columns", "rows"})
+    if fields.get("statistic", "best") not in ("best", "last"):
+        raise UserError(f"{where}: statistic must be best or last, is {fields['statistic']!r}")
+    if fields.get("kind", "printed") not in ("printed", "log", "missing"):
+        raise UserError(f"{where}: kind must be printed, log or missing, is {fields['kind']!r}")
+    source = known_keys(f"{where} source", fields["source"], {"paper", "where"}, needed={"paper", "where"})
+    columns = {
+        str(k): known_keys(f"{where} column {k}", v or {}, _COLUMN)
+        for k, v in mapping(f"{where} columns", fields["columns"]).items()
+    }
+    rows = {
+        str(k): known_keys(f"{where} row {k}", v or {}, _ROW)
+        for k, v in mapping(f"{where} rows", fields["rows"]).items()
+    }
+    own = {str(k): v for k, v in mapping(f"{where} cells", fields.get("cells") or {}).items()}
+    for name in own:
+        if name not in [f"{row}/{column}" for row in rows for column in columns]:
+            raise UserError(f"{where}: cells names {name!r}, which is no row/column of it")
+    cells = []
+    for row, r in rows.items():
+        printed = mapping(f"{where} row {row} claims", r.get("claims") or {})
+        for column in printed:
+            if column not in columns:
+                raise UserError(f"{where} row {row}: claim for the unknown column {column!r}{nearest(column, columns)}")
+        cells += [_cell(ref, fields, (row, r), (column, c), own) for column, c in columns.items()]
+    return Table(
+        ref=ref,
+        title=str(fields["title"]),
+        source=f"{source['paper']}, {source['where']}",
+        statistic=fields.get("statistic", "best"),
+        rows=tuple(Line(k, str(v.get("label", k)), v.get("footnote")) for k, v in rows.items()),
+        columns=tuple(Line(k, str(v.get("label", k)), v.get("footnote")) for k, v in columns.items()),
+        cells=tuple(cells),
+        footnotes=tuple(str(x) for x in fields.get("footnotes", ())),
+        not_run=fields.get("not_run"),
+        figure=figure,
+    )
+
+
+def _cell(ref: str, table: Fields, row: tuple[str, Fields], column: tuple[str, Fields], own: Mapping[str, Any]) -> Cell:
+    (row_id, r), (column_id, c) = row, column
+    where = f"table {ref} cell {row_id}/{column_id}"
+    n = r["n"] if "n" in r else table.get("n")
+    succeeded = (r.get("succeeded") or {}).get(column_id)
+    claim = _claim(where, (r.get("claims") or {}).get(column_id), table.get("kind", "printed"), n, succeeded)
+    metric = r.get("metric") or c.get("metric") or table.get("metric")
+    if not isinstance(metric, str):
+        raise UserError(f"{where}: no metric, neither of the table nor of its row or column")
+    seeds = r.get("seeds", table.get("seeds", n))
+    if not isinstance(seeds, int) or seeds < 1:
+        raise UserError(f"{where}: seeds must be a whole number from 1, is {seeds!r}")
+    baseline: tuple[str, str] | None = None
+    if r.get("baseline") is not None:
+        baseline = (str(r["baseline"]), column_id)
+    elif table.get("baseline") is not None:
+        baseline = (row_id, str(table["baseline"]))
+    if baseline and (baseline[0] not in table["rows"] or baseline[1] not in table["columns"]):
+        raise UserError(f"{where}: its baseline {'/'.join(baseline)} is no cell of the table")
+    layers = [table.get("overrides"), c.get("overrides"), r.get("overrides"), own.get(f"{row_id}/{column_id}")]
+    return Cell(
+        table=ref,
+        row=row_id,
+        column=column_id,
+        claim=claim,
+        metric=metric,
+        unit=str(r.get("unit") or c.get("unit") or table.get("unit", "")),
+        seeds=seeds,
+        overrides=_overrides(where, layers),
+        baseline=None if baseline == (row_id, column_id) else baseline,
+    )
+
+
+_NUMBER = re.compile(r"(-?\d+(?:\.(\d+))?)(?:\s*±\s*(<)?(\d+(?:\.\d+)?))?")
+
+
+def _claim(where: str, text: Any, kind: str, n: int | None, succeeded: int | None) -> Claim:
+    if text is None:
+        return Claim("missing")
+    if not isinstance(text, str):
+        raise UserError(f"{where}: write the claim {text!r} in quotes, as the paper prints it")
+    match = _NUMBER.fullmatch(text.strip())
+    if not match:
+        raise UserError(f"{where}: the claim {text!r} is not of the form 91.00 or 91.00 ± 0.13")
+    mean, decimals, bound, std = match.groups()
+    return Claim(
+        kind, float(mean), float(std) if std else None, bool(bound), len(decimals or ""), n, succeeded, text.strip()
+    )
+
+
+def _overrides(where: str, layers: Iterable[Any]) -> tuple[str, ...]:
+    """All layers in one list; of two overrides of one key the later stays: Hydra refuses a group named twice."""
+    merged = dict[str, str]()
+    for layer in layers:
+        if not isinstance(layer or [], list) or not all(isinstance(x, str) and "=" in x for x in layer or []):
+            raise UserError(f"{where}: overrides must be a list of key=value, is {layer!r}")
+        for override in layer or []:
+            key = override.split("=", 1)[0]
+            merged.pop(key, None)
+            merged[key] = override
+    return tuple(merged.values())

@@ -1,0 +1,286 @@
+"""Claims joined with a ledger, and every format made of it."""
+
+import csv
+import io
+import json
+import re
+import shutil
+import statistics as reference
+import subprocess
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+
+import pytest
+import yaml
+from commands import ROOT
+from report.samples import all_files, cell, finish
+
+from sam_repro.errors import UserError
+from sam_repro.report import curves, page, render_md, render_tex, write
+from sam_repro.report.__main__ import main
+from sam_repro.runs import ledger
+from sam_repro.runs.entry import Entry, usable
+from sam_repro.tables import spec
+from sam_repro.tables.plan import Planned, plan
+from sam_repro.tables.results import Joined, join
+
+NOISE, CIFAR = spec.load("asam/6"), spec.load("asam/2")
+PLANS = {budget: plan([NOISE, CIFAR], budget) for budget in ("paper", "mini", "smoke")}
+FULL, MINI = PLANS["paper"], PLANS["mini"]
+
+
+def entries(results: Path) -> Mapping[str, Entry]:
+    lines, problems = ledger.read(results)
+    kept, faults = usable(lines)
+    assert not problems
+    assert not faults
+    return {entry["run_id"]: entry for entry in kept}
+
+
+def joined(results: Path, table: spec.Table = NOISE, budget: str = "paper") -> Joined:
+    planned: list[Planned] = PLANS[budget][table.ref]
+    return join(table, planned, entries(results), budget, results)
+
+
+def test_values_are_those_of_the_ledger(tmp_path: Path) -> None:
+    tops = {0: 94.3, 1: 94.6, 2: 94.75}
+    finish(tmp_path, cell(FULL["asam/6"], "0", "sgd"), tops)
+    result = joined(tmp_path).result("0", "sgd")
+    assert result.best is not None
+    assert result.last is not None
+    assert result.best.mean == pytest.approx(reference.mean(tops.values()))
+    assert result.best.std == pytest.approx(reference.stdev(tops.values()))
+    assert result.last.mean < result.best.mean - 0.2, "the last epoch is not the best one"
+    assert (result.planned, result.finished, result.succeeded) == (3, 3, 3)
+    assert result.verdict.kind == "reproduced"
+
+
+def test_an_empty_ledger_measures_nothing(tmp_path: Path) -> None:
+    table = joined(tmp_path)
+    assert {result.verdict.kind for result in table.results} == {"not_run"}
+    assert not table.any_run
+
+
+def test_the_difference_is_paired_over_common_seeds(tmp_path: Path) -> None:
+    finish(tmp_path, cell(FULL["asam/6"], "20", "sgd"), {0: 91.0, 1: 92.0})
+    finish(tmp_path, cell(FULL["asam/6"], "20", "sam"), {1: 92.5, 2: 99.0})
+    difference = joined(tmp_path).result("20", "sam").difference
+    assert difference is not None
+    assert (difference.n, difference.mean) == (1, pytest.approx(0.5))
+    assert joined(tmp_path).result("20", "sgd").difference is None, "the baseline has no baseline"
+
+
+def test_collapsed_runs_count_as_in_the_paper(tmp_path: Path) -> None:
+    """VGG19-BN, SGD: 3 of 5, by divergence or stuck at 10 % alike; the mean is that of the three."""
+    finish(tmp_path, cell(FULL["asam/2"], "vgg19_bn", "sgd"), {0: 93.8, 1: None, 2: 93.9, 3: 10.0, 4: 94.0})
+    table = joined(tmp_path, CIFAR)
+    result = table.result("vgg19_bn", "sgd")
+    assert (result.finished, result.succeeded, result.collapsed) == (5, 3, 2)
+    assert result.best is not None
+    assert result.best.mean == pytest.approx(93.9)
+    assert "2 collapsed" in render_md.render(table)
+
+
+def test_what_a_run_reached_before_it_collapsed_does_not_count(tmp_path: Path) -> None:
+    planned = cell(FULL["asam/2"], "vgg19_bn", "sgd")
+    finish(tmp_path, planned, {0: 93.8})
+    reached = dict(ledger.read(tmp_path)[0][0])
+    del reached["finished"]
+    ledger.append(tmp_path, {**reached, "run_id": planned.runs[1].id, "seed": 1, "status": "collapsed"})
+    result = joined(tmp_path, CIFAR).result("vgg19_bn", "sgd")
+    assert (result.finished, result.succeeded) == (2, 1)
+
+
+def test_all_runs_collapsed(tmp_path: Path) -> None:
+    finish(tmp_path, cell(FULL["asam/2"], "vgg19_bn", "sam"), dict.fromkeys(range(5)))
+    result = joined(tmp_path, CIFAR).result("vgg19_bn", "sam")
+    assert result.verdict.kind == "collapsed"
+    assert result.best is None
+
+
+def test_a_short_budget_at_chance_is_no_collapse(tmp_path: Path) -> None:
+    finish(tmp_path, cell(MINI["asam/2"], "vgg19_bn", "sgd"), {0: 10.0, 1: 10.5})
+    assert joined(tmp_path, CIFAR, "mini").result("vgg19_bn", "sgd").succeeded == 2
+
+
+def test_budgets_do_not_mix(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        finish(tmp_path, cell(MINI["asam/6"], "0", "sgd"), {seed: 94.5})
+    assert not joined(tmp_path).any_run
+    assert joined(tmp_path, NOISE, "mini").result("0", "sgd").verdict.kind == "other_budget"
+
+
+def fill(results: Path, reverse: bool = False) -> None:
+    planned = [cell(FULL["asam/6"], row, column) for row in ("0", "20") for column in ("sgd", "sam")]
+    planned += [cell(MINI["asam/6"], "40", "asam"), cell(FULL["asam/2"], "vgg19_bn", "sgd")]
+    for p in reversed(planned) if reverse else planned:
+        seeds = [run.seed for run in p.runs]
+        claim = p.cell.claim.mean
+        assert claim is not None
+        finish(results, p, {s: claim + 0.1 * s for s in (reversed(seeds) if reverse else seeds)}, folders=True)
+
+
+def write_all(results: Path) -> None:
+    found = entries(results)
+    plans = {budget: PLANS[budget] for budget in write.budgets(found)}
+    write.everything([CIFAR, NOISE], plans, found, results, None, page=True)
+
+
+def test_rendering_twice_changes_no_byte(tmp_path: Path) -> None:
+    fill(tmp_path)
+    write_all(tmp_path)
+    first = all_files(tmp_path)
+    write_all(tmp_path)
+    assert all_files(tmp_path) == first
+    assert {"index.html", "tables/asam/6.md", "tables/asam/6.mini.csv", "tables/asam/2.tex"} <= set(first)
+
+
+def test_the_order_of_the_ledger_does_not_matter(tmp_path: Path) -> None:
+    """Results that come from several machines in any order make the same tables."""
+    contents = []
+    for reverse in (False, True):
+        folder = tmp_path / str(reverse)
+        fill(folder, reverse)
+        write_all(folder)
+        contents.append(
+            {name: data for name, data in all_files(folder).items() if not name.startswith(("runs", "ledger"))}
+        )
+    assert contents[0] == contents[1]
+
+
+def test_json_and_csv_agree_with_each_other(tmp_path: Path) -> None:
+    fill(tmp_path)
+    write_all(tmp_path)
+    cells = json.loads((tmp_path / "tables/asam/6.json").read_text())["cells"]
+    lines = list(csv.DictReader(io.StringIO((tmp_path / "tables/asam/6.csv").read_text())))
+    assert len(cells) == len(lines) == 15
+    for one, other in zip(cells, lines, strict=True):
+        assert (one["row"], one["column"], one["verdict"]) == (other["row"], other["column"], other["verdict"])
+        assert str("" if one["best_mean"] is None else one["best_mean"]) == other["best_mean"]
+        assert " ".join(one["run_ids"]) == other["run_ids"]
+
+
+def test_markdown_is_a_table_with_equal_rows(tmp_path: Path) -> None:
+    fill(tmp_path)
+    text = render_md.render(joined(tmp_path))
+    blocks = [block.splitlines() for block in text.split("\n\n") if block.startswith("|")]
+    assert len(blocks) == 2
+    for block in blocks:
+        assert len({line.count("|") for line in block}) == 1
+    assert "| 0% | 94.50 ± 0.11 → 94.60 ± 0.10 |" in text
+
+
+def test_latex_escapes_and_closes(tmp_path: Path) -> None:
+    fill(tmp_path)
+    tables = spec.load_all()
+    planned = plan(tables)
+    for table in tables:
+        text = render_tex.render(join(table, planned[table.ref], entries(tmp_path), "paper", tmp_path))
+        assert text.count(r"\begin{") == text.count(r"\end{") == 2
+        assert text.isascii(), [letter for letter in text if not letter.isascii()]
+        rows = [line for line in text.splitlines() if line.endswith(r"\\")]
+        assert {line.replace(r"\&", "").count("&") for line in rows} == {len(table.columns) + 1}
+        assert "%" not in text.replace(r"\%", "")
+
+
+def test_latex_escapes_each_special_letter() -> None:
+    assert render_tex.escape("50 % & a_b #1 ±") == r"50 \% \& a\_b \#1 $\pm$"
+
+
+def test_no_success_colour_below_the_papers_budget(tmp_path: Path) -> None:
+    """Even where the value is exactly the claimed one."""
+    p = cell(MINI["asam/6"], "0", "sgd")
+    finish(tmp_path, p, {run.seed: 94.50 for run in p.runs})
+    write_all(tmp_path)
+    html = (tmp_path / "index.html").read_text()
+    assert 'class="chip other_budget"' in html
+    assert 'class="chip reproduced"' not in html
+
+
+def test_the_page_needs_no_other_file(tmp_path: Path) -> None:
+    fill(tmp_path)
+    write_all(tmp_path)
+    html = (tmp_path / "index.html").read_text()
+    for word in ("http://", "https://", "src=", "@import", "url("):
+        assert word not in html, word
+    assert html.count('class="chip reproduced"') > 0
+    assert html.count("<polyline") >= 6
+    for run in cell(FULL["asam/6"], "0", "sgd").runs:
+        assert f'href="runs/{run.id}/"' in html
+
+
+def test_the_discrepancies_are_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "discrepancies.yaml"
+    row = {
+        "paper": "asam",
+        "topic": "eta",
+        "says": "0.01",
+        "code": "0 < x",
+        "ours": "0.01",
+        "matters": "table 2",
+    }
+    file.write_text(yaml.safe_dump([{**row, "source": "section 5.2"}]))
+    monkeypatch.setattr(page, "DISCREPANCIES", file)
+    text = page.render([joined(tmp_path)], {}, tmp_path)
+    assert '<section id="discrepancies"' in text
+    assert '<a href="#discrepancies">' in text
+    assert "0 &lt; x" in text
+    for broken in ("{a: 1}", "[1]", "[a: b: c]"):
+        file.write_text(broken)
+        with pytest.raises(UserError, match=r"discrepancies\.yaml"):
+            page.render([joined(tmp_path)], {}, tmp_path)
+    file.unlink()
+    assert (
+        "discrepancies" not in page.render([joined(tmp_path)], {}, tmp_path).split("<script>")[0].split("</style>")[1]
+    )
+
+
+def test_every_shipped_discrepancy_is_on_the_page(tmp_path: Path) -> None:
+    rows = yaml.safe_load(page.DISCREPANCIES.read_text())
+    text = page.render([joined(tmp_path)], {}, tmp_path)
+    assert rows
+    for row in rows:
+        assert set(page.FIELDS) <= set(row)
+        assert escape(" ".join(row["says"].split())) in text
+
+
+def test_a_figure_is_drawn_of_what_was_measured(tmp_path: Path) -> None:
+    table = spec.load("asam/fig4_cifar10")
+    planned = plan([table], "smoke")[table.ref]
+    values = {"0.05": 91.0, "0.5": 93.0, "1.0": 92.0}
+    for row, value in values.items():
+        finish(tmp_path, cell(planned, row, "filterwise_p2"), {0: value})
+    drawn = curves.figure(join(table, planned, entries(tmp_path), "smoke", tmp_path))
+    assert drawn is not None
+    points = re.findall(r'<polyline[^>]* points="([^"]*)"><title>(.*?)</title>', drawn)
+    assert [label for _, label in points] == ["filter-wise, p = 2"]
+    heights = [float(point.split(",")[1]) for point in points[0][0].split()]
+    assert sorted(range(3), key=lambda i: heights[i]) == [1, 2, 0], "higher on the page is a smaller y"
+    assert curves.figure(join(table, planned, {}, "smoke", tmp_path)) is None
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 100.0), (94.51, 94.52), (93.0, 93.0), (-0.5, 0.5), (10.0, 10.3)])
+def test_ticks_are_few_and_enclose_the_range(low: float, high: float) -> None:
+    ticks = curves.nice_ticks(low, high)
+    assert 2 <= len(ticks) <= 7
+    assert ticks[0] <= low
+    assert ticks[-1] >= high
+    assert len({f"{tick:g}" for tick in ticks}) == len(ticks), "each has a label of its own"
+
+
+def test_the_committed_tables_are_those_of_the_committed_ledger(tmp_path: Path) -> None:
+    """A changed claim, footnote or recipe shows in results/ with the commit that changes it: `make tables`."""
+    kept = ROOT / "results"
+    changed = subprocess.run(
+        ["git", "status", "--porcelain", "results/ledger.jsonl"], cwd=ROOT, capture_output=True, text=True
+    )
+    if changed.returncode or changed.stdout:
+        pytest.skip("no checkout, or a ledger with runs of one's own")
+    shutil.copy(kept / "ledger.jsonl", tmp_path)
+    assert main(["render", "--results-dir", str(tmp_path)]) == 0
+    made = {name: content for name, content in all_files(tmp_path).items() if name != "ledger.jsonl"}
+    names = [f for folder in ("tables", "figures") for f in (kept / folder).rglob("*.*")] + [kept / "index.html"]
+    assert sorted(made) == sorted(str(file.relative_to(kept)) for file in names)
+    stale = [name for name, content in made.items() if (kept / name).read_bytes() != content]
+    assert not stale, f"run `make tables` and commit: {stale}"
