@@ -106,7 +106,7 @@ def prepared(config: Config, ranks: Ranks) -> tuple[data_room.Data, Loop]:
 
 def run(config: Config, folder: Path, data: data_room.Data, loop: Loop, overrides: list[str]) -> int:
     ranks, steps = loop.ranks, loop.stepper.schedule.steps
-    checkpoints = Checkpoints(folder, ranks)
+    checkpoints = Checkpoints(folder / "checkpoints", ranks)
     gpus = [torch.cuda.get_device_name(ranks.device)] * ranks.world if ranks.device.type == "cuda" else []
     env = environment(gpus=gpus, ranks=ranks.world, device=ranks.device.type)
     shares, rejected = checkpoints.load()

@@ -1,6 +1,6 @@
 """Checkpoints that survive a kill at every line: whole or absent, verified before they are believed, two kept.
 
-`checkpoints/<step>/` holds one file a rank and `manifest.json`, written last, with the SHA-256 of each. Without a
+`<folder>/<step>/` holds one file a rank and `manifest.json`, written last, with the SHA-256 of each. Without a
 manifest, or with a file that does not match it, a checkpoint does not count and the one before is taken. Files load
 with `weights_only=True`: tensors, numbers and strings, no code.
 """
@@ -26,8 +26,8 @@ State = dict[str, Any]
 
 
 class Checkpoints:
-    def __init__(self, run_folder: Path, ranks: Ranks) -> None:
-        self.folder, self.ranks = run_folder / "checkpoints", ranks
+    def __init__(self, folder: Path, ranks: Ranks) -> None:
+        self.folder, self.ranks = folder, ranks
 
     def save(self, step: int, mine: State) -> None:
         """Every rank calls it with its own share. Raises the OSError of whichever rank could not write."""

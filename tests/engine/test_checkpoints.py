@@ -29,7 +29,7 @@ def test_the_two_newest_are_kept(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path, ALONE)
     for step in (1, 2, 30):
         checkpoints.save(step, state(step))
-    assert sorted(f.name for f in (tmp_path / "checkpoints").iterdir()) == ["000000002", "000000030"]
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["000000002", "000000030"]
     assert loaded(tmp_path) == (30, [])
 
 
@@ -56,7 +56,7 @@ def test_a_damaged_newest_falls_back_and_says_so(tmp_path: Path, kind: str) -> N
     checkpoints = Checkpoints(tmp_path, ALONE)
     checkpoints.save(1, state(1))
     checkpoints.save(2, state(2))
-    damaged(kind, tmp_path / "checkpoints" / "000000002")
+    damaged(kind, tmp_path / "000000002")
     step, rejected = loaded(tmp_path)
     assert step == 1
     assert len(rejected) == 1
@@ -94,4 +94,4 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(small_disk: Path) -> None:
     with pytest.raises(OSError, match="No space"):
         checkpoints.save(2, state(2, 60_000))
     assert loaded(small_disk) == (1, [])
-    assert [f.name for f in (small_disk / "checkpoints").iterdir()] == ["000000001"]
+    assert [f.name for f in small_disk.iterdir()] == ["000000001"]
