@@ -14,10 +14,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from sam_repro import CONFIGS
 from sam_repro.machine import cores, cpu
 
 _PACKAGE = "sam-repro"
-_HERE = Path(__file__).resolve().parent
+_CODE = (Path(__file__).resolve().parents[1], CONFIGS)  # what a run is made by
 
 
 def environment(*, gpus: Sequence[str] = (), ranks: int = 1, device: str | None = None) -> dict[str, Any]:
@@ -59,13 +60,17 @@ def package_versions() -> dict[str, str | None]:
     return {name: _version(name) for name in sorted(names)}
 
 
-def git_state(folder: Path = _HERE) -> dict[str, Any] | None:
-    """Commit of the checkout that the code runs from, and whether tracked files were changed; null outside of one."""
+def git_state(code: Sequence[Path] = _CODE) -> dict[str, Any] | None:
+    """Commit of the checkout that the code runs from, and whether its tracked files were changed; null outside of one.
+
+    Of the code and the configs alone: a run that adds its line to the ledger does not change how the next one is made.
+    """
+    folder, places = code[0], [str(place) for place in code]
     # An installed wheel may lie inside somebody's repository (a .venv): only a tracked source file makes a checkout.
     if _git(folder, "ls-files", "--error-unmatch", ".") is None:
         return None
     sha = _git(folder, "rev-parse", "HEAD")
-    changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    changes = _git(folder, "status", "--porcelain", "--untracked-files=no", "--", *places)
     return {"sha": sha, "dirty": bool(changes) if changes is not None else None} if sha else None
 
 

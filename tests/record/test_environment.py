@@ -37,21 +37,30 @@ def test_commit_and_changes_of_a_checkout(tmp_path: Path) -> None:
     (checkout / "package").mkdir(parents=True)
     git(tmp_path, "init", "-q", str(checkout))
     (checkout / "package" / "code.py").write_text("a = 1\n")
+    (checkout / "configs").mkdir()
+    (checkout / "configs" / "sam.yaml").write_text("rho: 0.05\n")
+    (checkout / "ledger.jsonl").touch()
+    code = (checkout / "package", checkout / "configs")
     git(checkout, "add", ".")
     git(checkout, "commit", "-qm", "first")
     sha = git(checkout, "rev-parse", "HEAD")
-    assert git_state(checkout / "package") == {"sha": sha, "dirty": False}
+    assert git_state(code) == {"sha": sha, "dirty": False}
     (checkout / "results").mkdir()
     (checkout / "results" / "new").write_text("what runs write is not a change of the code")
-    assert git_state(checkout / "package") == {"sha": sha, "dirty": False}
-    assert git_state(checkout / "results") is None  # inside a repository, but not part of it, as a .venv is
+    assert git_state(code) == {"sha": sha, "dirty": False}
+    assert git_state([checkout / "results"]) is None  # inside a repository, but not part of it, as a .venv is
+    (checkout / "ledger.jsonl").write_text("a run has ended\n")
+    assert git_state(code) == {"sha": sha, "dirty": False}
+    (checkout / "configs" / "sam.yaml").write_text("rho: 0.1\n")
+    assert git_state(code) == {"sha": sha, "dirty": True}
+    git(checkout, "checkout", "-q", "configs")
     (checkout / "package" / "code.py").write_text("a = 2\n")
-    assert git_state(checkout / "package") == {"sha": sha, "dirty": True}
+    assert git_state(code) == {"sha": sha, "dirty": True}
 
 
 def test_outside_of_a_checkout_there_is_no_commit(tmp_path: Path) -> None:
-    assert git_state(tmp_path) is None
-    assert git_state(tmp_path / "not there") is None
+    assert git_state([tmp_path]) is None
+    assert git_state([tmp_path / "not there"]) is None
 
 
 def test_nothing_makes_it_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
