@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sam_repro.errors import USER_ERROR, UserError
 
+COMMANDS = ("list", "claims", "plan", "status", "render", "runs", "import", "verify", "judge")
 FORMATS = ("md", "tex", "html", "json", "csv")
 DATA = ("json", "csv")
 OFFERED = {"render": FORMATS, "claims": DATA, "plan": DATA, "status": DATA}  # command -> its formats
@@ -23,6 +24,7 @@ python -m sam_repro.report render [TABLE] [budget=mini] [--format md|tex|html|js
 python -m sam_repro.report runs RUN_ID_OR_FOLDER... [--out DIRECTORY]
 python -m sam_repro.report import LEDGER_FILE
 python -m sam_repro.report verify
+python -m sam_repro.report judge < LINES_OF_JSON
 """
 
 
@@ -42,7 +44,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m sam_repro.report", usage=USAGE, description="The papers' tables: claimed beside measured."
     )
-    parser.add_argument("command", choices=("list", "claims", "plan", "status", "render", "runs", "import", "verify"))
+    parser.add_argument(
+        "command", choices=("list", "claims", "plan", "status", "render", "runs", "import", "verify", "judge")
+    )
     parser.add_argument(
         "words",
         nargs="*",
@@ -74,7 +78,7 @@ def _run(options: argparse.Namespace) -> int:
             return commands.runs(words, results, options.out or results / "demo")
         case "import":
             return commands.import_ledger(_only(words, "a ledger file"), results)
-        case "list" | "verify" if words:
+        case "list" | "verify" | "judge" if words:
             raise UserError(f"{options.command} takes no table: {' '.join(words)}")
     table = _only(words, "a table", optional=True)
     match options.command:
@@ -86,6 +90,8 @@ def _run(options: argparse.Namespace) -> int:
             return commands.plan(table, settings.get("budget", "paper"), settings.get("device", "a100"), results, form)
         case "status":
             return commands.status(table, settings.get("budget", "paper"), results, form)
+        case "judge":
+            return commands.judge_lines()
         case "render":
             return commands.render(table, settings.get("budget"), form, results)
         case _:

@@ -97,6 +97,14 @@ def render(ref: str | None, budget: str | None, form: str | None, results: Path)
     return _broken([p for cells in planned.values() for t in tables for p in cells[t.ref]])
 
 
+def judge_lines() -> int:
+    from sam_repro.report.judge import judge
+
+    for verdict in judge(sys.stdin):
+        print(verdict, flush=True)
+    return 0
+
+
 def runs(words: list[str], results: Path, out: Path) -> int:
     from sam_repro.report import demo
 
