@@ -11,9 +11,11 @@ import math
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from sam_repro.files.read import opened
+
+MOST = 1 << 20  # bytes of a line; those of a run have some hundred, those of the ledger some thousand
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -59,20 +61,32 @@ def open_to_append(path: str | os.PathLike[str]) -> int:
 
 
 def read_lines(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], list[str]]:
-    """The records of a file, and one sentence for each line that is damaged. A file that is not there is empty."""
+    """The records of a file, and one sentence for each line that is damaged. A file that is not there is empty.
+
+    Raises `DamagedError` where no file stands. A line of a hundred megabytes is passed over, not read.
+    """
+    records, problems = [], []
     try:
-        content = Path(path).read_bytes()
+        with opened(path) as file:
+            for number, line in enumerate(iter(lambda: file.readline(MOST), b""), start=1):
+                if not line.strip():
+                    continue
+                try:
+                    records.append(_whole(line, file))
+                except (ValueError, RecursionError) as error:
+                    problems.append(f"{path} line {number} is damaged and skipped ({type(error).__name__})")
     except FileNotFoundError:
         return [], []
-    records, problems = [], []
-    for number, line in enumerate(content.split(b"\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            records.append(decode(line))
-        except (ValueError, RecursionError) as error:
-            problems.append(f"{path} line {number} is damaged and skipped ({type(error).__name__})")
     return records, problems
+
+
+def _whole(line: bytes, file: BinaryIO) -> dict[str, Any]:
+    """The record of a line, of which the file may hold more than was read."""
+    if len(line) < MOST or line.endswith(b"\n"):
+        return decode(line)
+    while (rest := file.readline(MOST)) and not rest.endswith(b"\n"):
+        pass
+    raise ValueError("too long")
 
 
 def to_json(value: Any) -> Any:

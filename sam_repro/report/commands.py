@@ -131,10 +131,11 @@ def import_ledger(file: str | None, results: Path) -> int:
 def _expect_entries(file: Path) -> None:
     """Another kind of file is a mistake of the user's, not a ledger whose lines are all damaged."""
     from sam_repro.files.lines import read_lines
+    from sam_repro.files.read import DamagedError
     from sam_repro.runs import ledger
 
     records, damaged = list[dict[str, Any]](), list[str]()
-    with suppress(OSError):  # `ledger.merge` says it
+    with suppress(DamagedError):  # `ledger.merge` says it
         records, damaged = read_lines(file)
 
     def ours(record: Mapping[str, Any]) -> bool:

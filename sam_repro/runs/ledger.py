@@ -23,6 +23,7 @@ from typing import Any
 
 from sam_repro.errors import UserError
 from sam_repro.files import lines
+from sam_repro.files.read import DamagedError
 
 FILE = "ledger.jsonl"
 VERSION = 1
@@ -94,8 +95,8 @@ def _all(path: Path) -> tuple[list[Entry], list[str]]:
     """Every whole entry of a file in its order, older lines of a run too."""
     try:
         records, problems = lines.read_lines(path)
-    except OSError as error:
-        raise UserError(f"can't read the ledger {path}: {error.strerror}") from error
+    except DamagedError as error:
+        raise UserError(f"can't read the ledger {path}: {error}") from error
     entries = []
     for record in records:
         version, run_id = record.get("version"), record.get("run_id")

@@ -9,7 +9,6 @@ missing           none of these; also a run whose heart stopped
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -17,7 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sam_repro.files import read
 from sam_repro.files.lines import read_lines
+from sam_repro.files.read import DamagedError
 from sam_repro.runs.entry import Entry
 from sam_repro.tables.plan import Planned, Run
 
@@ -78,7 +79,10 @@ def _stopped(folder: Path) -> bool:
     metrics = folder / "metrics.jsonl"
     if _older(metrics, folder / "summary.json"):
         return True
-    events, _ = read_lines(folder / "events.jsonl")
+    try:
+        events, _ = read_lines(folder / "events.jsonl")
+    except DamagedError:
+        return False
     return bool(events) and events[-1].get("name") == "interrupted" and _older(metrics, folder / "events.jsonl")
 
 
@@ -105,7 +109,7 @@ def _age(path: Path, now: float | None) -> float | None:
 
 def read_json(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        data = read.read_json(path)
+    except (FileNotFoundError, DamagedError):
         return {}
     return data if isinstance(data, dict) else {}

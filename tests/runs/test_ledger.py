@@ -30,7 +30,7 @@ def put(folder: Path, *entries: dict[str, Any]) -> Path:
 def test_eight_writers_and_one_killed_in_the_middle(tmp_path: Path) -> None:
     script = (
         "import sys\n"
-        "from sam_repro.report import ledger\n"
+        "from sam_repro.runs import ledger\n"
         "for number in range(200):\n"
         "    ledger.append(sys.argv[1], {'run_id': f'{sys.argv[2]}-{number}', 'filler': 'x' * 2000})\n"
         "    print(number, flush=True)\n"
@@ -162,7 +162,7 @@ def test_a_results_folder_that_cannot_be_written_is_named(tmp_path: Path) -> Non
 
 FILL = (
     "import sys\n"
-    "from sam_repro.report import ledger\n"
+    "from sam_repro.runs import ledger\n"
     "for number in range(10_000):\n"
     "    try:\n"
     "        ledger.append(sys.argv[1], {'run_id': str(number), 'filler': 'x' * 3000})\n"
@@ -207,7 +207,7 @@ def test_a_real_full_disk(tmp_path: Path) -> None:
 
 def test_a_ledger_that_was_replaced_while_a_writer_waited(tmp_path: Path) -> None:
     path = put(tmp_path, {"run_id": "a"})
-    append = "import sys; from sam_repro.report import ledger; ledger.append(sys.argv[1], {'run_id': 'late'})"
+    append = "import sys; from sam_repro.runs import ledger; ledger.append(sys.argv[1], {'run_id': 'late'})"
     with ledger._locked(path):
         writer = subprocess.Popen([sys.executable, "-c", append, str(tmp_path)])
         time.sleep(0.5)
@@ -220,5 +220,5 @@ def test_a_ledger_that_was_replaced_while_a_writer_waited(tmp_path: Path) -> Non
 
 
 def test_torch_stays_out() -> None:
-    script = "import sys; import sam_repro.report.ledger; assert 'torch' not in sys.modules"
+    script = "import sys; import sam_repro.runs.ledger; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], check=True)
