@@ -11,12 +11,14 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from sam_repro import signals
 from sam_repro.config.identity import run_folder, run_id
+from sam_repro.config.rules import check
 from sam_repro.config.schema import Config
 from sam_repro.errors import INTERRUPTED, USER_ERROR, UserError, end
 from sam_repro.runs.outcome import already, finished
@@ -26,8 +28,12 @@ from sam_repro.runs.restore import restore
 def launch(config: Config, overrides: Sequence[str] = ()) -> int:
     """Train the run, or say that it is done. Returns the exit code."""
     signals.listen()
-    folder = run_folder(config)
     one_of_many = "RANK" in os.environ
+    if one_of_many:
+        # The launcher's ranks count, whatever the configuration says: the run's id may depend on them.
+        ranks = int(os.environ.get("WORLD_SIZE", 1))
+        config = check(replace(config, runtime=replace(config.runtime, ranks=ranks)))
+    folder = run_folder(config)
     if not one_of_many or os.environ["RANK"] == "0":
         print(f"run {run_id(config)} in {folder}", flush=True)
     # Without torch, if it may be decided alone; ranks decide together, in train.

@@ -7,7 +7,6 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -20,7 +19,6 @@ from sam_repro import data as data_room
 from sam_repro import methods, models
 from sam_repro.config.budget import epochs, warmup_epochs
 from sam_repro.config.identity import plain, run_folder, run_id
-from sam_repro.config.rules import check
 from sam_repro.config.schema import Config, Precision
 from sam_repro.engine import optimizer as optimizers
 from sam_repro.engine.checkpoint import Checkpoints
@@ -46,8 +44,6 @@ EXPENSIVE = 8  # passes a step, above which a run says its cost before it starts
 def train(config: Config, overrides: list[str] | None = None) -> int:
     """Train one run, or the rest of it; the exit code of `sam_repro.runs.outcome`."""
     ranks = Ranks.join(config.runtime)
-    # A launcher may have started more ranks than the configuration says.
-    config = check(replace(config, runtime=replace(config.runtime, ranks=ranks.world)))
     folder = run_folder(config)
     try:
         data, loop = prepared(config, ranks)

@@ -1,7 +1,8 @@
 """What a run *is*: its id is a hash of everything in the configuration that changes its numbers.
 
-Where it runs (devices, ranks, workers, folders, logging) is no part of it, and values equal to the schema's defaults
-are dropped, so that a new field with a neutral default changes no id. `RECIPE_VERSION` counts the changes of the code
+Where it runs (devices, ranks, workers, folders, logging) is no part of it, but for what ranks do to the samples that
+share a forward pass, and values equal to the schema's defaults are dropped, so that a new field with a neutral default
+changes no id. `RECIPE_VERSION` counts the changes of the code
 that change numbers under an unchanged configuration. Imports no torch.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -20,6 +21,7 @@ from sam_repro.config.schema import Config
 from sam_repro.data import listing
 from sam_repro.data.declared import Source
 from sam_repro.errors import UserError
+from sam_repro.models.catalog import mixes_samples
 
 RECIPE_VERSION = 1
 
@@ -46,13 +48,24 @@ def science(config: Config, images: str | None = None) -> dict[str, Any]:
 
     images: which images dataset=folder had, where a record says so and the folder itself need not be there.
     """
-    found = _differing(plain(config), _defaults(), "")
+    found = _differing(plain(_on_its_ranks(config)), _defaults(), "")
+    method, ranks = config.method, config.runtime.ranks
+    if ranks > 1 and method.m is None and min(method.fraction, method.keep) < 1:
+        found.setdefault("runtime", {})["ranks"] = ranks  # each chooses samples from its own share
     if config.dataset.name is Source.folder:
         found["dataset"]["images"] = images or _images(config.dataset.root)
     if config.model.weights is not None and Path(config.model.weights).is_file():
         # What is in the file counts, not where it lies.
         found["model"]["weights"] = hashlib.sha256(Path(config.model.weights).read_bytes()).hexdigest()
     return found
+
+
+def _on_its_ranks(config: Config) -> Config:
+    """With the samples of a forward pass written out, where the numbers depend on them and only the ranks tell."""
+    ranks, loop = config.runtime.ranks, config.loop
+    if ranks == 1 or config.method.m or loop.micro_batch or not mixes_samples(config.model):
+        return config
+    return replace(config, loop=replace(loop, micro_batch=loop.batch_size // ranks))
 
 
 @cache

@@ -146,7 +146,8 @@ class Determinism(Enum):
 
 @dataclass
 class RuntimeConfig:
-    """Where and how fast. Of this only `precision` is part of a run's identity."""
+    """Where and how fast. Of this only `precision` is part of a run's identity, and where they change them the samples
+    that `ranks` leave to a forward pass."""
 
     ranks: int = 1  # local processes; under torchrun or Slurm theirs counts
     device: Device = Device.auto

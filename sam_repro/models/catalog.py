@@ -78,6 +78,19 @@ STEMS = {
     Architecture.densenet: (Stem.cifar, Stem.imagenet),
 }
 
+# timm's families without batch norm, but for the members with a convolutional part.
+WITHOUT_BATCH_NORM = ("vit_", "deit", "swin")
+BUT_WITH = ("_resnet", "_mci")
+
+
+def mixes_samples(model: ModelConfig) -> bool:
+    """Whether a sample's output in training depends on those that share its forward pass: by batch norm, or because
+    dropout and its like draw once for all of them. Where a name does not tell, yes."""
+    if model.architecture is not Architecture.timm or model.dropout or model.drop_path:
+        return True
+    name = model.name or ""
+    return not name.startswith(WITHOUT_BATCH_NORM) or any(part in name for part in BUT_WITH)
+
 
 def problems(model: ModelConfig, image_size: int | None = None) -> list[tuple[str, str]]:
     """(field, what is wrong and how to mend it, to be read after the field), for every rule that this model breaks."""
