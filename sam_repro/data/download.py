@@ -19,10 +19,16 @@ class UnreachableError(Exception):
     """An origin that gave nothing usable; the next one is tried."""
 
 
+class AlteredError(UnreachableError):
+    """What lies here, from an earlier attempt perhaps, is not what it should be: worth fetching anew."""
+
+
 def download(address: str, path: Path, md5: str) -> None:
     """The file at `path`, complete and verified. A broken transfer goes on where it stopped, now or next time."""
     if path.is_file():
-        return
+        if md5_of(path) == md5:
+            return
+        path.unlink()  # an earlier attempt's; whatever happened to it since
     partial = path.with_name(path.name + ".part")
     for attempt in range(ATTEMPTS):
         before = _size(partial)
@@ -35,12 +41,15 @@ def download(address: str, path: Path, md5: str) -> None:
             # A host that sent something is worth another try; one that never answered is not.
             if _size(partial) == before or attempt == ATTEMPTS - 1:
                 raise UnreachableError(f"{address}: {getattr(error, 'reason', error)}") from None
-    with open(partial, "rb") as file:
-        actual = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-    if actual != md5:
+    if (actual := md5_of(partial)) != md5:
         partial.unlink()
-        raise UnreachableError(f"{address}: its md5 is {actual} instead of {md5}")
+        raise AlteredError(f"{address}: its md5 is {actual} instead of {md5}")
     partial.rename(path)
+
+
+def md5_of(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
 def _size(path: Path) -> int:

