@@ -6,42 +6,37 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-import yaml
-
-from sam_repro import CONFIGS
-from sam_repro.errors import UserError
-from sam_repro.report import curves, text
+from sam_repro.report import curves, discrepancies_view, text
 from sam_repro.report.page_parts import line, listing, sortable
 from sam_repro.report.render_md import notes
 from sam_repro.runs.entry import Entry
+from sam_repro.tables import discrepancies
 from sam_repro.tables.results import Joined, Result, hardware, total_passes, versions
 from sam_repro.tables.spec import Line
 
 PAPERS = {"asam": "ASAM", "rsam": "R-SAM", "fsam": "F-SAM"}
-DISCREPANCIES = CONFIGS.parent / "docs" / "discrepancies.yaml"
-FIELDS = ("paper", "topic", "says", "code", "ours", "matters", "source")  # of a row of docs/discrepancies.yaml
 _HERE = Path(__file__).parent
 
 
 def render(tables: Sequence[Joined], entries: Mapping[str, Entry], results: Path) -> str:
     style, script = ((_HERE / f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
     sections = [_table(joined, results) for joined in tables]
-    discrepancies = _discrepancies()
+    rows = list(discrepancies.load().values())
     return "\n".join([
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8"><title>sam_repro: claimed and measured</title>',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<style>\n{style}</style></head><body>",
-        _head(tables, entries, bool(discrepancies)),
+        _head(tables, entries, bool(rows)),
         *sections,
-        discrepancies,
+        discrepancies_view.section(rows),
         _cost(entries),
         f"<script>\n{script}</script></body></html>",
         "",
     ])  # fmt: skip
 
 
-def _head(tables: Sequence[Joined], entries: Mapping[str, Entry], discrepancies: bool) -> str:
+def _head(tables: Sequence[Joined], entries: Mapping[str, Entry], compared: bool) -> str:
     paper = [result for joined in tables if joined.budget == "paper" for result in joined.results]
     claimed = [result for result in paper if result.cell.claim.mean is not None]
     reproduced = sum(result.verdict.kind == "reproduced" for result in claimed)
@@ -58,7 +53,7 @@ def _head(tables: Sequence[Joined], entries: Mapping[str, Entry], discrepancies:
         mine = [joined for joined in tables if joined.table.paper == name]
         items = "".join(f'<li><a href="#{_id(j)}">{escape(_short(j))}</a></li>' for j in mine)
         links.append(f"<ul><li><b>{label}</b></li>{items}</ul>" if mine else "")
-    more = '<li><a href="#discrepancies">paper against code</a></li>' if discrepancies else ""
+    more = '<li><a href="#discrepancies">paper against code</a></li>' if compared else ""
     return (
         "<header><h1>Sharpness-aware minimization: claimed and measured</h1>"
         "<p>The papers' tables. In each cell the measured mean ± sample standard deviation stands above the claimed "
@@ -158,27 +153,6 @@ def _run(run_id: str, seed: int, results: Path) -> str:
     name = f"<code>{run_id}</code>"
     linked = f'<a href="runs/{run_id}/">{name}</a>' if (results / "runs" / run_id).is_dir() else name
     return f'<span title="seed {seed}">{linked}</span>'
-
-
-def _discrepancies() -> str:
-    try:
-        rows = yaml.safe_load(DISCREPANCIES.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return ""
-    except yaml.YAMLError as error:
-        raise UserError(f"docs/discrepancies.yaml: {' '.join(str(error).split())}") from None
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise UserError("docs/discrepancies.yaml: must be a list of rows")
-    head = ("paper", "topic", "the paper says", "the code does", "we do", "where it matters", "source")
-    lines = []
-    for row in rows:
-        paper, *cells = (str(row.get(field) or text.NONE) for field in FIELDS)
-        lines.append(line(PAPERS.get(paper, paper), head, [escape(cell) for cell in cells]))
-    return (
-        '<section id="discrepancies" class="long"><h2>Paper against code</h2>'
-        "<p>Where a paper contradicts itself, another version of it or its released code, and what is done here.</p>"
-        f"{sortable(head, lines, small=True)}</section>"
-    )
 
 
 def _cost(entries: Mapping[str, Entry]) -> str:

@@ -22,13 +22,21 @@ def sortable(head: Sequence[str], rows: Sequence[str], *, small: bool = False) -
     )
 
 
-def line(name: str, head: Sequence[str], cells: Sequence[str], keys: Sequence[float | None] | None = None) -> str:
-    """A row of a small table. The cells are HTML; a key sorts its cell as a number."""
+def line(
+    name: str,
+    head: Sequence[str],
+    cells: Sequence[str],
+    keys: Sequence[float | None] | None = None,
+    *,
+    anchor: str | None = None,
+) -> str:
+    """A row of a small table. The cells are HTML; a key sorts its cell as a number; links point to the anchor."""
     found = [f'<th scope="row">{escape(name)}</th>']
     for label, cell, key in zip(head[1:], cells, keys or [None] * len(cells), strict=True):
         number = "" if key is None else f' data-value="{key:.9g}"'
         found.append(f'<td data-label="{escape(label)}"{number}><span>{cell}</span></td>')
-    return f"<tr>{''.join(found)}</tr>"
+    place = f' id="{escape(anchor)}"' if anchor else ""
+    return f"<tr{place}>{''.join(found)}</tr>"
 
 
 def listing(lines: Iterable[str]) -> str:

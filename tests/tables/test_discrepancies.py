@@ -1,0 +1,110 @@
+"""docs/discrepancies.yaml: its form, and that what it says of the configuration is what composing gives."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sam_repro.config.compose import compose
+from sam_repro.config.identity import plain
+from sam_repro.errors import UserError
+from sam_repro.tables.discrepancies import Check, concerning, load
+
+ROW: dict[str, Any] = {
+    "id": "a",
+    "paper": "asam",
+    "topic": "method",
+    "says": "one",
+    "code": "two",
+    "ours": "three",
+    "official": None,
+    "matters": "here",
+    "seen": {"paper": "section 1", "code": "file.py"},
+    "measured": None,
+    "checks": [{"overrides": ["method=asam"], "default": {"method.eta": 0.01}}],
+}
+
+
+def read(tmp_path: Path, *rows: dict[str, Any]) -> Any:
+    file = tmp_path / "discrepancies.yaml"
+    file.write_text(yaml.safe_dump(list(rows)))
+    return load(file)
+
+
+def composed(overrides: tuple[str, ...], keys: dict[str, Any]) -> dict[str, Any]:
+    found = {}
+    for key in keys:
+        node = plain(compose(overrides))
+        for part in key.split("."):
+            node = node[part]
+        found[key] = node
+    return found
+
+
+def checks() -> list[Any]:
+    return [pytest.param(check, id=f"{row.id}-{n}") for row in load().values() for n, check in enumerate(row.checks)]
+
+
+@pytest.mark.parametrize("check", checks())
+def test_a_row_says_of_the_configuration_what_composing_gives(check: Check) -> None:
+    assert composed(check.overrides, check.default) == check.default
+    official = (*check.overrides, "profile=official")
+    assert composed(official, check.official) == check.official
+
+
+def test_what_differs_under_the_official_profile_is_said_to() -> None:
+    """A row whose checks show a difference says which in prose, and one that says a difference in values checks it."""
+    for row in load().values():
+        differs = any(check.official != check.default for check in row.checks if check.official)
+        assert not differs or row.official, f"{row.id}: `official` is null, but its checks differ"
+        assert not row.official or differs or row.topic == "text", f"{row.id}: no check shows what `official` says"
+
+
+def test_a_measured_effect_has_its_interval(tmp_path: Path) -> None:
+    effect = {"effect": -0.1, "interval": [-0.3, 0.1], "unit": "%", "how": "5 seeds"}
+    row = read(tmp_path, {**ROW, "measured": effect})["a"]
+    assert (row.measured.effect, row.measured.low, row.measured.high) == (-0.1, -0.3, 0.1)
+    for wrong in ({"interval": [0.0, 0.1]}, {"interval": [0.1]}, {"effect": "much"}, {"unit": ""}, {"n": 5}):
+        with pytest.raises(UserError, match="row a measured"):
+            read(tmp_path, {**ROW, "measured": {**effect, **wrong}})
+
+
+@pytest.mark.parametrize("missing", sorted(ROW.keys() - {"checks"}))
+def test_a_row_is_complete(tmp_path: Path, missing: str) -> None:
+    with pytest.raises(UserError, match=f"{missing} is missing"):
+        read(tmp_path, {key: value for key, value in ROW.items() if key != missing})
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"says": ""}, "says: must be a text"),
+        ({"ours": 0.01}, "ours: must be a text"),
+        ({"paper": "asma"}, "paper must be one of"),
+        ({"topic": "metod"}, "topic must be one of"),
+        ({"note": "x"}, "unknown key 'note'"),
+        ({"code": None}, "go together"),
+        ({"code": None, "seen": {}}, "names neither"),
+        ({"seen": {"paper": "section 1", "file": "x"}}, "unknown key 'file'"),
+        ({"checks": {"a": 1}}, "checks must be a list"),
+        ({"checks": [{"overrides": ["method"], "default": {"a": 1}}]}, "overrides must be a list of key=value"),
+        ({"checks": [{"overrides": ["method=asam"]}]}, "default is missing"),
+    ],
+)
+def test_a_wrong_row_is_told_by_its_name(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=r"discrepancies.yaml row a") as told:
+        read(tmp_path, {**ROW, **changed})
+    assert message in str(told.value)
+
+
+def test_an_id_names_one_row(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="'a' twice"):
+        read(tmp_path, ROW, ROW)
+
+
+def test_rows_are_found_by_their_ids_in_the_order_of_the_file(tmp_path: Path) -> None:
+    rows = read(tmp_path, ROW, {**ROW, "id": "b"})
+    assert [row.id for row in concerning(["b", "a", "b"], rows)] == ["a", "b"]
+    with pytest.raises(UserError, match="no row 'c'"):
+        concerning(["c"], rows)
