@@ -3,7 +3,8 @@
 Cells are made of few parts: a model with its values, a method with its values. Hydra composes every option that they
 name once, all in one go, each under a key of its own; a cell's `Config` is put together from them. That is the same as
 composing the cell as long as an option of a group sets nothing outside its own group and looks at nothing there. What
-isn't so (a profile, an experiment), or fails, is composed by itself: `sam_repro.config.compose` has the last word.
+isn't so (a profile), or fails, is composed by itself: `sam_repro.config.compose` has the last word. An experiment is
+written out first, as the options and values that it is made of.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from omegaconf.errors import OmegaConfBaseException
 from sam_repro import CONFIGS
 from sam_repro.config.budget import within_budget
 from sam_repro.config.compose import compose
+from sam_repro.config.experiments import Overrides, written_out
 from sam_repro.config.rules import check
 from sam_repro.config.schema import Config
 from sam_repro.errors import UserError
 
-Overrides = tuple[str, ...]
 Part = tuple[str, Overrides]  # a field of Config and the overrides that concern it
 
 ConfigStore.instance().store(name="parts", node={})
@@ -63,7 +64,9 @@ def _alone(overrides: Overrides) -> Config | UserError:
 def _split(overrides: Overrides) -> list[Part] | None:
     """The overrides by the field of Config that they concern; None if one may concern more than its own."""
     parts = dict[str, list[str]]()
-    for override in overrides:
+    if (written := written_out(overrides)) is None:
+        return None
+    for override in written:
         key, _, option = override.partition("=")
         field = key.split(".")[0]
         if field not in _FIELDS or (key == field and not _separable(field, option)):

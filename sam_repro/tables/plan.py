@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sam_repro.config.compose_many import Overrides, compose_all
+from sam_repro.config.compose_many import compose_all
+from sam_repro.config.experiments import Overrides
 from sam_repro.config.identity import run_id
 from sam_repro.config.schema import Config
 from sam_repro.errors import UserError

@@ -8,14 +8,16 @@
     n: 5                         # runs an entry, as printed; null where the paper is silent
     seeds: 5                     # runs of ours; default n
     baseline: sgd                # paired differences against this column (or, in a row, against the row named there)
+    experiment: NAME             # of configs/experiment, for every row that names none of its own
     overrides: [...]             # of every cell, then the column's, the row's, the cell's; the later one wins
     columns: {sgd: {label: SGD, overrides: [...]}}
-    rows: {resnet20: {label: ResNet-20, overrides: [...], claims: {sgd: 93.18 ± 0.21}}}
+    rows: {resnet20: {label: ResNet-20, experiment: NAME, overrides: [...], claims: {sgd: 93.18 ± 0.21}}}
     cells: {resnet20/sgd: [...]} # a cell's own overrides
     footnotes: [...]
 
-A claim is the printed text, so that the YAML can be laid beside the paper; "94.60" alone needs quotes to stay text. A
-table of results that no training run gives says `not_run: why`.
+A cell is its row's experiment with these overrides on top; the recipe stands in the experiment alone. A column without
+overrides takes the experiment's own method. A claim is the printed text, so that the YAML can be laid beside the paper;
+"94.60" alone needs quotes to stay text. A table of results that no training run gives says `not_run: why`.
 """
 
 from __future__ import annotations
@@ -33,11 +35,11 @@ from sam_repro.errors import UserError
 from sam_repro.files.strict import Fields, Loader, known_keys, mapping, nearest
 
 _TABLE = {
-    "title", "source", "metric", "unit", "statistic", "kind", "n", "seeds", "baseline", "overrides", "columns", "rows",
-    "cells", "footnotes", "not_run",
+    "title", "source", "metric", "unit", "statistic", "kind", "n", "seeds", "baseline", "experiment", "overrides",
+    "columns", "rows", "cells", "footnotes", "not_run",
 }  # fmt: skip
 _COLUMN = {"label", "overrides", "metric", "unit", "footnote"}
-_ROW = _COLUMN | {"claims", "n", "seeds", "succeeded", "baseline"}
+_ROW = _COLUMN | {"claims", "n", "seeds", "succeeded", "baseline", "experiment"}
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,11 @@ def _cell(ref: str, table: Fields, row: tuple[str, Fields], column: tuple[str, F
         baseline = (row_id, str(table["baseline"]))
     if baseline and (baseline[0] not in table["rows"] or baseline[1] not in table["columns"]):
         raise UserError(f"{where}: its baseline {'/'.join(baseline)} is no cell of the table")
-    layers = [table.get("overrides"), c.get("overrides"), r.get("overrides"), own.get(f"{row_id}/{column_id}")]
+    experiment = r.get("experiment", table.get("experiment"))
+    if experiment is not None and not isinstance(experiment, str):
+        raise UserError(f"{where}: experiment must be a name, is {experiment!r}")
+    named = [f"+experiment={experiment}"] if experiment else None
+    layers = [named, table.get("overrides"), c.get("overrides"), r.get("overrides"), own.get(f"{row_id}/{column_id}")]
     return Cell(
         table=ref,
         row=row_id,

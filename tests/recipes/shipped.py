@@ -1,8 +1,8 @@
 """The shipped experiments: their files, their headers, and what they compose to.
 
-`python tests/recipes/shipped.py` renews what is derived from the configuration: the run ids of run_ids.txt, and the
-lines "Passes" and "Time" of every experiment's header. Look at the difference before you commit it: a changed run id
-means that recorded results no longer belong to the recipe.
+`python tests/recipes/shipped.py` renews what is derived: the run ids of run_ids.txt, and in every experiment's header
+the lines "Cell" (which cell of configs/table it is, where the claim stands), "Passes", "Time" and "Columns". Look at
+the difference before you commit it: a changed run id means that recorded results no longer belong to the recipe.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from pathlib import Path
 
 from sam_repro import CONFIGS
 from sam_repro.config.compose import compose, options
+from sam_repro.config.compose_many import compose_all
 from sam_repro.config.identity import run_id
 from sam_repro.config.schema import Config
 from sam_repro.tables.cost import cost
+from sam_repro.tables.spec import Cell, Table, load_all
 
 RUN_IDS = Path(__file__).with_name("run_ids.txt")
+_PLACE = {"Cell": r"^# Command ", "Passes": r"^# Time |^defaults:", "Time": r"^defaults:", "Columns": r"^defaults:"}
 _HEADER_LINE = re.compile(r"# (\w*) +(.*)")
 
 
@@ -54,15 +57,46 @@ def header(name: str) -> dict[str, str]:
     return found
 
 
-def derived(name: str) -> dict[str, str]:
-    """The header's lines that follow from the configuration."""
+def derived(name: str) -> dict[str, list[str]]:
+    """The header's lines that follow from the configuration and from the tables."""
     spent = cost(config(name))
     hours = spent.hours("a100")
     assert hours is not None, f"the cost of {name}'s model is not in models/cost.json"
-    return {
-        "Passes": f"{spent.passes / spent.steps:.4g} a step, {_spaced(spent.passes)} in all",
-        "Time": f"about {_duration(hours)} on one A100 (estimated from FLOPs, not measured)",
+    return _of_the_cell(name) | {
+        "Passes": [f"{spent.passes / spent.steps:.4g} a step, {_spaced(spent.passes)} in all"],
+        "Time": [f"about {_duration(hours)} on one A100 (estimated from FLOPs, not measured)"],
     }
+
+
+def _of_the_cell(name: str) -> dict[str, list[str]]:
+    """Which cell the experiment is, the first of its tables', and what makes the others of the row from it."""
+    identity = run_id(config(name))
+    found = next(((table, cell) for table, cell in cells() if cells()[table, cell] == identity), None)
+    if found is None:
+        return {}
+    table, own = found
+    lines = {"Cell": [own.name]}
+    others = [c for c in table.cells if c.row == own.row and c.overrides != own.overrides]
+    if others and run_id(config(own.overrides[0].removeprefix("+experiment="))) == identity:
+        labels = {column.id: column.label for column in table.columns}
+        lines["Columns"] = [f"{labels[c.column]}: {' '.join(_beyond(name, own, c))}" for c in others]
+    return lines
+
+
+def _beyond(name: str, own: Cell, other: Cell) -> list[str]:
+    """The overrides that make another cell of the experiment; those of its own cell only where they are needed."""
+    whole = [o for o in other.overrides if not o.startswith("+experiment=")]
+    short = [o for o in whole if o not in own.overrides]
+    wanted = run_id(config(*(o.removeprefix("+experiment=") for o in other.overrides)))
+    return short if run_id(config(name, *short)) == wanted else whole
+
+
+@cache
+def cells() -> dict[tuple[Table, Cell], str]:
+    """The run id, without its seed, of every cell that is trained."""
+    found = {(table, cell): cell.overrides for table in load_all() if not table.not_run for cell in table.cells}
+    composed = compose_all(found.values())
+    return {key: run_id(run) for key, overrides in found.items() if isinstance(run := composed[overrides], Config)}
 
 
 def _duration(hours: float) -> str:
@@ -83,8 +117,11 @@ def renew() -> None:
     RUN_IDS.write_text("\n".join(run_ids()) + "\n", encoding="utf-8")
     for name in published():
         text = path(name).read_text(encoding="utf-8")
-        for key, value in derived(name).items():
-            text = re.sub(rf"^# {key} +.*$", f"# {key:<8} {value}", text, count=1, flags=re.M)
+        for key, lines in derived(name).items():
+            block = "".join(f"# {key if not i else '':<8} {line}\n" for i, line in enumerate(lines))
+            text, found = re.subn(rf"^# {key} +.*\n(#  +.*\n)*", lambda _, b=block: b, text, count=1, flags=re.M)
+            if not found:  # before the command, or at the header's end
+                text = re.sub(_PLACE[key], lambda m, b=block: b + m[0], text, count=1, flags=re.M)
         path(name).write_text(text, encoding="utf-8")
 
 

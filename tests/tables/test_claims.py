@@ -167,6 +167,7 @@ BROKEN = {
     HEAD + "metric: m\ncolumns: {a: {}}\nrows: {r: {}}\n": "seeds must be",
     HEAD + "n: 1\ncolumns: {a: {}}\nrows: {r: {}}\n": "no metric",
     TABLE + "overrides: seed\nrows: {r: {}}\n": "list of key=value",
+    TABLE + "experiment: [demo]\nrows: {r: {}}\n": "experiment must be a name",
     TABLE + "rows: {r: {}, r: {}}\n": "twice",
     TABLE + "rows: {r: {}}\ncells: {r/b: []}\n": "no row/column",
     TABLE + "baseline: z\nrows: {r: {}}\n": "no cell of the table",
@@ -187,10 +188,20 @@ def test_a_broken_spec_is_one_line(text: str, tmp_path: Path) -> None:
     assert "asam/9" in str(caught.value)
 
 
-def test_a_later_override_of_a_key_replaces_the_earlier() -> None:
+def test_a_later_override_of_a_key_replaces_the_earlier(tmp_path: Path) -> None:
     cell = spec.load("asam/2").cell("pyramidnet272", "sam")
     assert [o for o in cell.overrides if o.startswith("method=")] == ["method=sam_pyramidnet"]
-    assert [o for o in cell.overrides if o.startswith("loop.batch_size=")] == ["loop.batch_size=256"]
+    (tmp_path / "table" / "asam").mkdir(parents=True)
+    (tmp_path / "table/asam/9.yaml").write_text(
+        TABLE.replace("a: {}", "a: {overrides: [seed=1, loop.clip=1]}")
+        + "experiment: demo\noverrides: [loop.batch_size=128, track=none]\n"
+        "rows: {r: {overrides: [loop.batch_size=256]}, s: {experiment: other}}\ncells: {r/a: [seed=2]}\n"
+    )
+    table = spec.load("asam/9", tmp_path)
+    assert table.cell("r", "a").overrides == (
+        "+experiment=demo", "track=none", "loop.clip=1", "loop.batch_size=256", "seed=2",
+    )  # fmt: skip
+    assert table.cell("s", "a").overrides[0] == "+experiment=other", "a row's own experiment replaces the table's"
 
 
 def test_unknown_cells_name_the_nearest() -> None:
