@@ -43,10 +43,10 @@ format: install  ## Mend style.
 	$(BIN)/ruff format .
 
 tables: install  ## Regenerate everything under results/ from the ledger.
-	$(BIN)/python -m sam_repro.report render
+	$(BIN)/sam-repro report render
 
 bench: install  ## Measure update, step, input, start and training against their bars.
-	for what in update step input start train; do $(BIN)/python scripts/bench.py $$what || exit 1; done
+	for what in update step input start train; do $(BIN)/sam-repro bench $$what || exit 1; done
 
 clean:  ## Remove the environment and caches; results stay.
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist

@@ -3,19 +3,54 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import sys
-from collections.abc import Iterable
-from typing import NoReturn
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from typing import NoReturn, Protocol
 
 # Exit codes, as in sysexits.h where it has one. 0: done (a collapsed run too); 1: a crash, with its traceback.
 USER_ERROR = 2
 DISK_FULL = 74
 INTERRUPTED = 75  # stopped by a signal with its checkpoint saved, or another process trains this run: try again
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
 
 class UserError(ValueError):
     """A mistake of the user's, told in one line that names the key and the fix."""
+
+
+class Main(Protocol):
+    def __call__(self, arguments: Sequence[str] | None = None) -> int: ...
+
+
+def command(body: Callable[[list[str]], int]) -> Main:
+    """The `main` of a command: it takes the words behind the command's name and returns the exit code."""
+
+    @wraps(body)
+    def main(arguments: Sequence[str] | None = None) -> int:
+        try:
+            return body(list(sys.argv[1:] if arguments is None else arguments))
+        except UserError as mistake:
+            complain(str(mistake))
+            return USER_ERROR
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            complain(f"the disk is full ({error.filename}); make room and run the same command again")
+            return DISK_FULL
+
+    return main
+
+
+def complain(message: str, every_rank: bool = False) -> None:
+    """Say what is wrong, in one line whatever the message's."""
+    rank = os.environ.get("RANK", "0")
+    if rank != "0" and not every_rank:
+        return  # every rank of a launcher finds the same mistake in the configuration; one says it
+    print(f"error: {'' if rank == '0' else f'rank {rank}: '}{' '.join(message.split())}", file=sys.stderr)
 
 
 def end(code: int) -> NoReturn:
@@ -27,5 +62,16 @@ def end(code: int) -> NoReturn:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """ " Did you mean 'x'?", or nothing."""
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f" Did you mean '{close[0]}'?" if close else ""
+    close = _closest(word, list(known))
+    return f" Did you mean {close!r}?" if close else ""
+
+
+def hint(word: str, known: Iterable[str]) -> str:
+    """ "did you mean 'x'?", or all that there is."""
+    known = list(known)
+    close = _closest(word, known)
+    return f"did you mean {close!r}?" if close else f"there are {', '.join(known)}"
+
+
+def _closest(word: str, known: list[str]) -> str | None:
+    return next(iter(difflib.get_close_matches(word, known, n=1, cutoff=0.5)), None)

@@ -1,4 +1,4 @@
-"""`python -m sam_repro.evaluate run=<id> on=[imagenet,real,v2,r,c]`: judge a finished run on other test sets.
+"""`sam-repro evaluate run=<id> on=[imagenet,real,v2,r,c]`: judge a finished run on other test sets.
 
 The model is the run's own `weights.safetensors`. What comes out is printed, kept in the run folder's `evaluations.json`
 and added to the run's line in the ledger, where the tables find it.
@@ -25,15 +25,17 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
+from sam_repro import signals
 from sam_repro.config.compose import one_line
 from sam_repro.config.rules import check
 from sam_repro.config.schema import Config
 from sam_repro.data.declared import Source
-from sam_repro.errors import USER_ERROR, UserError, nearest
+from sam_repro.errors import UserError, command, nearest
 from sam_repro.files.atomic import write_atomic
 from sam_repro.runs import ledger
 from sam_repro.runs.entry import usable
 from sam_repro.runs.outcome import DONE, EVALUATIONS
+from sam_repro.words import HELP, parse
 
 if TYPE_CHECKING:
     from torch import nn
@@ -43,25 +45,20 @@ OPTIONS = ("run", "on", "results_dir", *OF_THE_CONFIGURATION)
 CLASSES = 1000  # of every test set but ImageNet-R, which has 200 of them
 
 
-def main(arguments: list[str] | None = None) -> int:
-    arguments = sys.argv[1:] if arguments is None else arguments
-    if not arguments or {"-h", "--help"} & set(arguments):
+@command
+def main(words: list[str]) -> int:
+    if not words or set(words) & set(HELP):
         print(__doc__)
         return 0
-    try:
-        wanted = options(arguments)
-        folder = find_run(Path(wanted.get("results_dir", "results")), wanted.get("run", ""))
-        config = configured(stored(folder), wanted)
-        names = [n.strip() for n in wanted.get("on", "imagenet").strip("[]").split(",")]
-        found = evaluations(config, folder, names)
-        # Before they are kept: whatever is wrong with the ledger, hours of work can be read on the screen.
-        for name, value in found.items():
-            print(f"{name:32} {value:8.2f}", flush=True)
-        in_ledger = keep(folder, found)
-    except UserError as mistake:
-        print(f"error: {mistake}", file=sys.stderr)
-        return USER_ERROR
-    if not in_ledger:
+    wanted = options(words)
+    folder = find_run(Path(wanted.get("results_dir", "results")), wanted.get("run", ""))
+    config = configured(stored(folder), wanted)
+    names = [n.strip() for n in wanted.get("on", "imagenet").strip("[]").split(",")]
+    found = evaluations(config, folder, names)
+    # Before they are kept: whatever is wrong with the ledger, hours of work can be read on the screen.
+    for name, value in found.items():
+        print(f"{name:32} {value:8.2f}", flush=True)
+    if not keep(folder, found):
         print(
             f"warning: {folder.parents[1] / ledger.FILE} has no line of run {folder.name}, so no table shows these "
             f"numbers (they are in {folder / EVALUATIONS}); start the run once more: that writes its line again",
@@ -70,14 +67,12 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def options(arguments: list[str]) -> dict[str, str]:
-    found = {}
-    for argument in arguments:
-        key, equals, value = argument.partition("=")
-        if not equals or key not in OPTIONS:
+def options(words: list[str]) -> dict[str, str]:
+    given = parse(words, {})
+    for key in (*given.names, *given.settings):
+        if key not in given.settings or key not in OPTIONS:
             raise UserError(f"{key}: there is no such option.{nearest(key, OPTIONS)} Options: {', '.join(OPTIONS)}")
-        found[key] = value
-    return found
+    return given.settings
 
 
 def find_run(results: Path, start: str) -> Path:
@@ -201,4 +196,5 @@ def earlier(file: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    signals.begin()
     sys.exit(main())

@@ -1,12 +1,17 @@
 """The signals that ask a run to save and stop: SIGTERM, SIGUSR1, SIGUSR2 and Ctrl-C. Imports no torch.
 
 A handler only notes that it was asked. So a signal during start-up or the final writes is as good as one during
-training: the run stops at its next step, with a checkpoint, or is done before that.
+training: the run stops at its next step, with a checkpoint, or is done before that. Until somebody listens, a process
+has nothing to save, and a signal ends it as it ends any program.
 """
 
 from __future__ import annotations
 
+import errno
+import io
+import os
 import signal
+import sys
 from types import FrameType
 from typing import Any
 
@@ -16,6 +21,16 @@ STOPPING = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGINT)
 received: list[int] = []
 
 _before: dict[int, Any] = {}
+
+
+def begin() -> None:
+    """The first act of a process: a Ctrl-C during the imports, or a reader who leaves, is no error to report.
+
+    Python would raise an exception in whatever line it is, and some turn that into another error or can't pass it on.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.stdout, sys.stderr = _patient(sys.stdout), _patient(sys.stderr)
 
 
 def listen() -> None:
@@ -37,3 +52,30 @@ def _note(number: int, frame: FrameType | None) -> None:
     received.append(number)
     if impatient:
         raise KeyboardInterrupt
+
+
+class _Pipe(io.FileIO):
+    """What is written after the reader has left (`| head`, a closed window) is lost, and the writer goes on."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            if error.errno not in _LEFT:
+                raise
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            return len(data)
+
+
+_LEFT = (errno.EPIPE, errno.EIO)  # EIO: of a terminal
+
+
+def _patient(stream: Any) -> Any:
+    """The same stream, through a `_Pipe`; one that is no file of the process's own stays as it is."""
+    if stream is None or stream not in (sys.__stdout__, sys.__stderr__):
+        return stream
+    stream.flush()
+    raw = io.BufferedWriter(_Pipe(stream.fileno(), "w", closefd=False))
+    return io.TextIOWrapper(
+        raw, stream.encoding, stream.errors, line_buffering=stream.line_buffering, write_through=stream.write_through
+    )

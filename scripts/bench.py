@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works in a checkout that is not installed
 
-from sam_repro.bench.commands import main
+from sam_repro.cli import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("bench"))

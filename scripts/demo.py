@@ -10,16 +10,22 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works in a checkout that is not installed
 
+from sam_repro import signals
 from sam_repro.config.compose import compose
 from sam_repro.config.identity import run_folder
-from sam_repro.errors import USER_ERROR, UserError
+from sam_repro.errors import UserError, command
 from sam_repro.launch import launch
 from sam_repro.report.demo import write
+from sam_repro.words import HELP
 
 METHODS = ("plain", "sam_demo", "asam_demo")
 
 
+@command
 def main(overrides: list[str]) -> int:
+    if set(overrides) & set(HELP):
+        print(__doc__)
+        return 0
     for override in overrides:
         # It would come after the demo's own choice and make three times the same run.
         if override.partition("=")[0].lstrip("+~").partition("@")[0] == "method":
@@ -39,11 +45,5 @@ def main(overrides: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    if {"-h", "--help"} & set(sys.argv[1:]):
-        print(__doc__)
-        sys.exit()
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except UserError as mistake:
-        print(f"error: {mistake}", file=sys.stderr)
-        sys.exit(USER_ERROR)
+    signals.begin()
+    sys.exit(main())

@@ -87,7 +87,7 @@ def test_a_typo_in_an_experiment_file_names_key_and_file(tmp_path: Path) -> None
     (configs / "experiment" / "mine.yaml").write_text("# @package _global_\nschedule:\n  epochz: 3\n")
     code = (
         "import sam_repro, pathlib; sam_repro.CONFIGS = pathlib.Path('configs').resolve()\n"
-        "from sam_repro.__main__ import main; main()"
+        "import sys; from sam_repro.__main__ import main; sys.exit(main())"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, "+experiment=mine"], cwd=tmp_path, capture_output=True, text=True

@@ -298,7 +298,7 @@ def test_missing_data_is_one_line_from_any_rank(tmp_path: Path, cli: Cli) -> Non
         assert done.returncode == 2, done.stderr
         assert done.stderr.count("error:") == 1
         assert "Traceback" not in done.stderr
-        assert "fetch_data.py cifar100" in done.stderr
+        assert "sam-repro fetch cifar100" in done.stderr
         assert "dataset.root" in done.stderr
     assert list(tmp_path.iterdir()) == []
 

@@ -19,7 +19,8 @@ from shipped import names
 from stand_ins import write_all
 
 from sam_repro import CONFIGS
-from sam_repro.config.compose import compose, options
+from sam_repro.config.compose import compose
+from sam_repro.config.groups import options
 from sam_repro.config.identity import run_folder
 from sam_repro.config.schema import Config
 from sam_repro.train import train

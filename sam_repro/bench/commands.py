@@ -1,10 +1,10 @@
-"""The benchmarks behind `scripts/bench.py`: each prints a table or, with --json, its measurements, ratios and bars.
+"""The benchmarks behind `sam-repro bench`: each prints a table or, with --json, its measurements, ratios and bars.
 
-    python scripts/bench.py update   the update beyond the two passes, against pytorch_optimizer's; bytes a parameter
-    python scripts/bench.py step     a whole training step of every method, against plain SGD's
-    python scripts/bench.py input    augmented batches, against torchvision's PIL DataLoader
-    python scripts/bench.py start    --help, --cfg job, a mistake, the plan of every table
-    python scripts/bench.py train    the default SAM step, against a plain fp32 loop around pytorch_optimizer's SAM
+    sam-repro bench update   the update beyond the two passes, against pytorch_optimizer's; bytes a parameter
+    sam-repro bench step     a whole training step of every method, against plain SGD's
+    sam-repro bench input    augmented batches, against torchvision's PIL DataLoader
+    sam-repro bench start    --help, --cfg job, a mistake, the plan of every table
+    sam-repro bench train    the default SAM step, against a plain fp32 loop around pytorch_optimizer's SAM
 
 Absolute times belong to one machine; ratios are measured side by side, contestants taking turns in one run. The bars
 are the project's own; the exit code is 0 whether they are met or not. Set OMP_NUM_THREADS to the cores that are free;
@@ -13,22 +13,30 @@ on a busy machine to 1, with --clock cpu.
 
 from __future__ import annotations
 
-import argparse
-import difflib
 import json
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from sam_repro.bench.timing import CLOCKS, Bar, hardware
-from sam_repro.errors import UserError
+from sam_repro.errors import USER_ERROR, UserError, command, hint
+from sam_repro.words import HELP, parse
 
-USER_ERROR = 2
 # At least so many times faster than pytorch_optimizer's, malloc tuned and not; at most so many extra bytes a parameter,
 # swapping and copying. ASAM works through scratch, at most one tensor: the largest is 0.4 bytes a parameter.
 UPDATE = {"sam": (2.5, 6.0, 0.0, 4.0), "asam": (1.7, 4.0, 0.4, 4.0), "fsam": (2.0, 4.0, 4.0, 8.0)}
 INPUT = 15.0
-Options = argparse.Namespace
+
+
+@dataclass(frozen=True)
+class Options:
+    rounds: int | None  # turns that each contestant gets after the warm-up
+    batch: int  # images a step
+    model: str | None
+    methods: str | None
+    clock: str | None
+
+
 Measured = tuple[dict[str, Any], Callable[[dict[str, Any]], str]]
 
 
@@ -101,43 +109,48 @@ BENCHES = {"update": update, "step": step, "input": input_, "start": start, "tra
 TAKES = {"update": {"model"}, "step": {"model", "methods", "clock"}, "train": {"model", "clock"}}
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="bench.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("bench", metavar="|".join(BENCHES))
-    parser.add_argument("--json", action="store_true", help="measurements, ratios and bars as one JSON object")
-    parser.add_argument("--rounds", type=int, help="turns that each contestant gets after the warm-up")
-    parser.add_argument("--model", help="step, train: a name of configs/model (resnet18); update: one of its lists")
-    parser.add_argument("--methods", help="step: names of configs/method, with commas; default: every kind")
-    parser.add_argument("--batch", type=int, default=128, help="step, train: images a step (%(default)s)")
-    parser.add_argument("--clock", choices=CLOCKS, help="step, train: wall time, or CPU time for a busy machine")
-    options = parser.parse_args(arguments)
-    try:
-        check(options)
-        result, table = BENCHES[options.bench](options)
-    except UserError as error:
-        print("error: " + " ".join(str(error).split()), file=sys.stderr)
-        return USER_ERROR
-    if options.json:
-        print(json.dumps({"bench": options.bench} | result, indent=1))
-    else:
-        print(text(result, table(result)))
+FLAGS = {"--json": False} | dict.fromkeys(("--rounds", "--batch", "--model", "--methods", "--clock"), True)
+USAGE = f"""{__doc__}
+  --json           measurements, ratios and bars as one JSON object
+  --rounds N       turns that each contestant gets after the warm-up
+  --batch N        step, train: images a step (128)
+  --model NAME     step, train: a name of configs/model (resnet18); update: one of its lists
+  --methods A,B    step: names of configs/method; left out: every kind
+  --clock wall|cpu step, train: wall time, or CPU time for a busy machine"""
+
+
+@command
+def main(words: list[str]) -> int:
+    if not words or set(words) & set(HELP):
+        print(USAGE)
+        return 0 if words else USER_ERROR
+    name, options, as_json = chosen(words)
+    result, table = BENCHES[name](options)
+    print(json.dumps({"bench": name} | result, indent=1) if as_json else text(result, table(result)))
     return 0
 
 
-def check(options: Options) -> None:
-    if options.bench not in BENCHES:
-        close = difflib.get_close_matches(options.bench, BENCHES, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(BENCHES)}"
-        raise UserError(f"no bench {options.bench!r}, {hint}")
-    if options.rounds is not None and options.rounds < 1:
-        raise UserError(f"--rounds must be at least 1, is {options.rounds}")
-    if options.batch < 2:
-        raise UserError(f"--batch must be at least 2, is {options.batch}")
-    for name in ("model", "methods", "clock"):
-        if getattr(options, name) and name not in TAKES.get(options.bench, ()):
-            raise UserError(f"--{name} means nothing to {options.bench}")
+def chosen(words: list[str]) -> tuple[str, Options, bool]:
+    """The bench, its options, and whether to print JSON."""
+    given = parse(words, FLAGS, settings=())
+    name, flags = " ".join(given.names), given.flags
+    if name not in BENCHES:
+        raise UserError(f"no bench {name!r}, {hint(name, BENCHES)}")
+    for flag in ("model", "methods", "clock"):
+        if f"--{flag}" in flags and flag not in TAKES.get(name, ()):
+            raise UserError(f"--{flag} means nothing to {name}")
+    clock = flags.get("--clock")
+    if clock is not None and clock not in CLOCKS:
+        raise UserError(f"--clock {clock}: {hint(clock, CLOCKS)}")
+    rounds = at_least("--rounds", flags["--rounds"], 1) if "--rounds" in flags else None
+    batch = at_least("--batch", flags.get("--batch", "128"), 2)
+    return name, Options(rounds, batch, flags.get("--model"), flags.get("--methods"), clock), "--json" in flags
+
+
+def at_least(flag: str, value: str, least: int) -> int:
+    if not value.isdecimal() or int(value) < least:
+        raise UserError(f"{flag} must be at least {least}, is {value}")
+    return int(value)
 
 
 def text(result: dict[str, Any], table: str) -> str:

@@ -1,6 +1,6 @@
 """How fast training images come: this project's input against the usual torchvision DataLoader, in one process.
 
-    OMP_NUM_THREADS=2 python scripts/bench.py input [--json]
+    OMP_NUM_THREADS=2 sam-repro bench input [--json]
 
 Both make batches of 128 of CIFAR's shape, randomly cropped (padding 4), flipped and normalised, as float32 tensors. The
 opponent decodes nothing either: it crops and flips PIL images of the array in memory, with 0 and with 2 workers, and

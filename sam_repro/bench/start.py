@@ -1,6 +1,6 @@
 """Wall time of the commands that a user waits for before anything trains, each in a process of its own.
 
-    python scripts/bench.py start [--rounds 9] [--json]
+    sam-repro bench start [--rounds 9] [--json]
 
 `nothing` is the bare interpreter. Whether a command imported torch is looked at in a run of its own, which is not timed
 and serves as the warm-up.

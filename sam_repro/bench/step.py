@@ -1,6 +1,6 @@
 """End-to-end time of a training step, by method: input, passes, update, through the engine as a run takes it.
 
-    OMP_NUM_THREADS=2 python scripts/bench.py step [--model resnet18] [--methods plain,sam,asam] [--rounds 7] [--json]
+    OMP_NUM_THREADS=2 sam-repro bench step [--model resnet18] [--methods plain,sam,asam] [--rounds 7] [--json]
 
 All methods train one model on one batch of 128 with the default precision (bf16, channels-last), in one process, taking
 turns. `plain` is the base optimizer alone, fused SGD with momentum; ratios are to it. `loop` is the same step written

@@ -1,6 +1,6 @@
 """A default SAM step of this project against the step that one writes by hand around pytorch_optimizer's SAM.
 
-    OMP_NUM_THREADS=2 python scripts/bench.py train [--model resnet18] [--rounds 9] [--json]
+    OMP_NUM_THREADS=2 sam-repro bench train [--model resnet18] [--rounds 9] [--json]
 
 Ours: the engine, bf16 autocast, channels-last, malloc told to keep what was freed, input and augmentation included.
 Theirs: fp32, two passes, on a batch that lies ready. malloc's setting holds for a whole process, so each contestant has

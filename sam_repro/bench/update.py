@@ -1,6 +1,6 @@
 """Time of the whole update beyond the two passes: ascent, restore and base step, gradients given.
 
-    OMP_NUM_THREADS=2 python scripts/bench.py update [--json] [--model wrn-28-10] [--rounds 15]
+    OMP_NUM_THREADS=2 sam-repro bench update [--json] [--model wrn-28-10] [--rounds 15]
 
 Ours and pytorch_optimizer's run in one process and take turns; a table or `--json` prints the ratios, each with its
 number of rounds and the hardware. Half of the peers' time is page faults of fresh memory, so everything is measured

@@ -17,6 +17,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from sam_repro import CONFIGS
 from sam_repro.config.budget import within_budget
+from sam_repro.config.groups import groups, options
 from sam_repro.config.rules import check
 from sam_repro.config.schema import Config
 from sam_repro.errors import UserError, nearest
@@ -78,11 +79,6 @@ def keys(node: Any = None, prefix: str = "") -> list[str]:
     return found
 
 
-def options(group: str) -> list[str]:
-    """The options of a config group: the names of its files."""
-    return sorted(str(f.relative_to(CONFIGS / group).with_suffix("")) for f in (CONFIGS / group).rglob("*.yaml"))
-
-
 def one_line(error: BaseException) -> str:
     """The cause of a failed composition in one line: the key, what is wrong, the nearest valid one."""
     chain: list[BaseException] = []
@@ -109,10 +105,10 @@ def one_line(error: BaseException) -> str:
 
 def _no_such_option(group: str, option: str, text: str) -> str:
     if not group:
-        return f"{option}: there is no such config file.{nearest(option, _groups())}"
+        return f"{option}: there is no such config file.{nearest(option, groups())}"
     known = options(group) or re.findall(r"^\t(?!provider)(\S+)$", text, re.M)
     if not known:
-        return f"there is no config group '{group}'.{nearest(group, _groups())}"
+        return f"there is no config group '{group}'.{nearest(group, groups())}"
     close = nearest(option, known) or f" Options: {', '.join(known)}."
     return f"{group}={option}: there is no such {group}.{close}"
 
@@ -127,12 +123,8 @@ def nearest_key(key: str) -> str:
 def _add_or_mend(key: str) -> str:
     if key == "experiment":
         return "Write it with a plus: +experiment=NAME"
-    close = nearest_key(key) or nearest(key, _groups())
+    close = nearest_key(key) or nearest(key, groups())
     return close.strip() or "See --help for the groups and --cfg job for the keys"
-
-
-def _groups() -> list[str]:
-    return sorted(d.name for d in CONFIGS.iterdir() if d.is_dir())
 
 
 def _file_of(text: str) -> str:

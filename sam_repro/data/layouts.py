@@ -118,7 +118,7 @@ def find(layout: Layout, root: str, name: str) -> Path:
     lacking = [f.name for f in layout.files if present and not (present[0][0] / f.name).is_file()]
     what = f"{', '.join(lacking)} of {name}" if present else f"the files of {name} ({layout.files[0].name}, ...)"
     raise UserError(
-        f"{what} not found; looked in {looked}. Either run `python scripts/fetch_data.py {name}`, or put the "
+        f"{what} not found; looked in {looked}. Either run `sam-repro fetch {name}`, or put the "
         f"official files into {places[0]} (dataset.root= or ${ENVIRONMENT} names another root)"
     )
 
@@ -140,7 +140,7 @@ def read(folder: Path, file: File) -> bytes:
     return content
 
 
-_REMEDY = "delete it and fetch it again with scripts/fetch_data.py"
+_REMEDY = "delete it and fetch it again with sam-repro fetch"
 
 
 def manifest(folder: Path) -> dict[str, str]:

@@ -34,7 +34,7 @@ def find_transfer(source: Source, root: str) -> tuple[Half, Half]:
         return _join(train), _join(test)
     raise UserError(
         f"the files of {source.value} not found or altered; looked in {', '.join(str(p.absolute()) for p in places)}. "
-        f"Either run `python scripts/fetch_data.py {source.value}`, or set dataset.root= to the folder that has them "
+        f"Either run `sam-repro fetch {source.value}`, or set dataset.root= to the folder that has them "
         "in torchvision's layout"
     )
 

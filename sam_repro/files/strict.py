@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Any
 
 import yaml
 
-from sam_repro.errors import UserError
+from sam_repro.errors import UserError, hint
 
 Fields = dict[str, Any]
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """ ": did you mean ...?" for an error message, or what there is."""
-    known = list(known)
-    close = get_close_matches(word, known, 1, 0.5)
-    return f": did you mean {close[0]!r}?" if close else f": there are {', '.join(known)}"
 
 
 def known_keys(where: str, data: Any, allowed: set[str], needed: Iterable[str] = ()) -> Fields:
     found = mapping(where, data)
     for key in found:
         if key not in allowed:
-            raise UserError(f"{where}: unknown key {key!r}{nearest(str(key), sorted(allowed))}")
+            raise UserError(f"{where}: unknown key {key!r}: {hint(str(key), sorted(allowed))}")
     for key in needed:
         if not found.get(key):
             raise UserError(f"{where}: {key} is missing")

@@ -1,87 +1,71 @@
-"""`python -m sam_repro.report`: claims, plans, states and tables. Imports no torch."""
+"""`sam-repro report`: claims, plans, states and tables. Imports no torch."""
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from sam_repro.errors import USER_ERROR, UserError
+from sam_repro import signals
+from sam_repro.errors import USER_ERROR, UserError, command, hint
+from sam_repro.words import HELP, Words, parse
 
-COMMANDS = ("list", "claims", "plan", "status", "render", "runs", "import", "verify", "judge")
 FORMATS = ("md", "tex", "html", "json", "csv")
 DATA = ("json", "csv")
 OFFERED = {"render": FORMATS, "claims": DATA, "plan": DATA, "status": DATA}  # command -> its formats
+COMMANDS = ("list", "claims", "plan", "status", "render", "runs", "import", "verify", "judge")
 SETTINGS = {"plan": ("budget", "device"), "status": ("budget",), "render": ("budget",)}
+FLAGS = {"--results-dir": True, "--format": True, "--json": False, "--out": True}
 
 USAGE = """\
-python -m sam_repro.report list
-python -m sam_repro.report claims [TABLE] [--format json|csv]
-python -m sam_repro.report plan [TABLE] [budget=mini] [device=a100] [--format json|csv]
-python -m sam_repro.report status [TABLE] [budget=mini] [--format json|csv]
-python -m sam_repro.report render [TABLE] [budget=mini] [--format md|tex|html|json|csv]
-python -m sam_repro.report runs RUN_ID_OR_FOLDER... [--out DIRECTORY]
-python -m sam_repro.report import LEDGER_FILE
-python -m sam_repro.report verify
-python -m sam_repro.report judge < LINES_OF_JSON
-"""
+sam-repro report list
+sam-repro report claims [TABLE] [--format json|csv]
+sam-repro report plan [TABLE] [budget=mini] [device=a100] [--format json|csv]
+sam-repro report status [TABLE] [budget=mini] [--format json|csv]
+sam-repro report render [TABLE] [budget=mini] [--format md|tex|html|json|csv]
+sam-repro report runs RUN_ID_OR_FOLDER... [--out DIRECTORY]
+sam-repro report import LEDGER_FILE
+sam-repro report verify
+sam-repro report judge < LINES_OF_JSON
+
+The papers' tables: claimed beside measured. TABLE is a name that `list` prints.
+
+  results_dir=results   where the ledger and the runs are; --results-dir too
+  --json                the same as --format json
+  --out DIRECTORY       where `runs` writes its table and picture (RESULTS_DIR/demo)"""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parse(arguments)
-    try:
-        return _run(options)
-    except UserError as error:
-        print("error: " + " ".join(str(error).split()), file=sys.stderr)
-        return USER_ERROR
-    except BrokenPipeError:  # `| head`
-        sys.stderr.close()
-        return 0
+@command
+def main(words: list[str]) -> int:
+    if not words or set(words) & set(HELP):
+        print(USAGE)
+        return 0 if words else USER_ERROR
+    return _run(parse(words, FLAGS, settings=("results_dir", "budget", "device")))
 
 
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m sam_repro.report", usage=USAGE, description="The papers' tables: claimed beside measured."
-    )
-    parser.add_argument(
-        "command", choices=("list", "claims", "plan", "status", "render", "runs", "import", "verify", "judge")
-    )
-    parser.add_argument(
-        "words",
-        nargs="*",
-        metavar="TABLE | KEY=VALUE | RUN | FILE",
-        help="a table as `list` names it; budget=, device=, results_dir=",
-    )
-    parser.add_argument("--results-dir", default="results", type=Path)
-    parser.add_argument("--format", choices=FORMATS)
-    parser.add_argument("--json", action="store_true", help="the same as --format json")
-    parser.add_argument(
-        "--out", type=Path, help="where `runs` writes its table and picture (default: RESULTS_DIR/demo)"
-    )
-    return parser.parse_intermixed_args(arguments)
-
-
-def _run(options: argparse.Namespace) -> int:
+def _run(given: Words) -> int:
     from sam_repro.report import commands
 
-    words, settings = _settings(options)
-    results = Path(settings.pop("results_dir", options.results_dir))
+    (name, *words), settings = given.names or [""], given.settings
+    if name not in COMMANDS:
+        raise UserError(f"there is no report {name!r}: {hint(name, COMMANDS)}")
+    if name not in ("runs", "import"):  # a run's folder or a ledger may have an = in its name
+        settings |= {key: value for key, equals, value in (word.partition("=") for word in words) if equals}
+        words = [word for word in words if "=" not in word]
+    results = Path(settings.pop("results_dir", given.flags.get("--results-dir", "results")))
     for key in settings:
-        if key not in (known := SETTINGS.get(options.command, ())):
-            raise UserError(
-                f"{key}= is no setting of {options.command}" + (f": there are {', '.join(known)}" if known else "")
-            )
-    form = _format(options)
-    match options.command:
+        if key not in (known := SETTINGS.get(name, ())):
+            raise UserError(f"{key}= is no setting of {name}" + (f": there are {', '.join(known)}" if known else ""))
+    form = _format(name, given)
+    match name:
         case "runs":
-            return commands.runs(words, results, options.out or results / "demo")
+            return commands.runs(words, results, Path(given.flags.get("--out", results / "demo")))
         case "import":
             return commands.import_ledger(_only(words, "a ledger file"), results)
         case "list" | "verify" | "judge" if words:
-            raise UserError(f"{options.command} takes no table: {' '.join(words)}")
+            raise UserError(f"{name} takes no table: {' '.join(words)}")
     table = _only(words, "a table", optional=True)
-    match options.command:
+    match name:
         case "list":
             return commands.list_tables()
         case "claims":
@@ -98,28 +82,18 @@ def _run(options: argparse.Namespace) -> int:
             return commands.verify(results)
 
 
-def _settings(options: argparse.Namespace) -> tuple[list[str], dict[str, str]]:
-    """The words, and the settings among them. A run's folder or a ledger may have an = in its name."""
-    words, settings = list[str](), dict[str, str]()
-    for word in options.words:
-        key, equals, value = word.partition("=")
-        if equals and (key in ("results_dir", "budget", "device") or options.command not in ("runs", "import")):
-            settings[key] = value
-        else:
-            words.append(word)
-    return words, settings
-
-
-def _format(options: argparse.Namespace) -> str | None:
+def _format(name: str, given: Words) -> str | None:
     """What to print in; None is text. Refused where it would be ignored."""
-    form: str | None = options.format
-    if options.json and form not in (None, "json"):
+    form = given.flags.get("--format")
+    if form is not None and form not in FORMATS:
+        raise UserError(f"--format {form}: {hint(form, FORMATS)}")
+    if "--json" in given.flags and form not in (None, "json"):
         raise UserError(f"--json and --format {form} contradict each other")
-    form = "json" if options.json else form
-    offered = OFFERED.get(options.command, ())
+    form = "json" if "--json" in given.flags else form
+    offered = OFFERED.get(name, ())
     if form is not None and form not in offered:
         text = f"its formats are {', '.join(offered)}" if offered else "it prints text only"
-        raise UserError(f"{options.command} has no format {form}: {text}")
+        raise UserError(f"{name} has no format {form}: {text}")
     return form
 
 
@@ -132,4 +106,5 @@ def _only(words: Sequence[str], what: str, *, optional: bool = False) -> str | N
 
 
 if __name__ == "__main__":
+    signals.begin()
     sys.exit(main())

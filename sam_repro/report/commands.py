@@ -1,4 +1,4 @@
-"""What each command of `python -m sam_repro.report` does. Heavy imports wait until a command needs them."""
+"""What each command of `sam-repro report` does. Heavy imports wait until a command needs them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sam_repro.config.budget import names
-from sam_repro.errors import USER_ERROR, UserError
-from sam_repro.files.strict import nearest
+from sam_repro.errors import USER_ERROR, UserError, hint
 from sam_repro.tables import spec
 from sam_repro.tables.spec import Table
 
@@ -191,7 +190,7 @@ def _planned(tables: list[Table], budget: str) -> dict[str, list[Planned]]:
     from sam_repro.tables.plan import plan as plan_tables
 
     if budget not in names():
-        raise UserError(f"budget={budget}: unknown budget{nearest(budget, names())}")
+        raise UserError(f"budget={budget}: unknown budget: {hint(budget, names())}")
     return plan_tables(tables, budget)
 
 

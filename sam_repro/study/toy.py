@@ -2,9 +2,9 @@
 
     L(w) = |w1 ReLU(w2) - 0.04|        its minimisers: w1 w2 = 0.04 with w2 > 0
 
-    python -m sam_repro.study toy method=asam method.rho=0.05 'w0=[0.2,0.05]' lr=0.1 steps=100 --json
-    python -m sam_repro.study toy                         # figure 3: SAM and ASAM from both of the paper's starts
-    python -m sam_repro.study toy 'methods=[sam,asam,fsam,looksam]' method.rho=0.05
+    sam-repro study toy method=asam method.rho=0.05 'w0=[0.2,0.05]' lr=0.1 steps=100 --json
+    sam-repro study toy                         # figure 3: SAM and ASAM from both of the paper's starts
+    sam-repro study toy 'methods=[sam,asam,fsam,looksam]' method.rho=0.05
 
 Plain gradient descent in fp64 on one parameter, named "weight" so that a geometry treats it as a weight. At the kinks
 the subgradients are torch's: 0 for |x| at x = 0, 0 for ReLU(x) at x = 0. There is one sample: a pass over the batch,
@@ -23,9 +23,7 @@ w (1 - rho / sqrt(2)) below the valley, so that every rho < sqrt(2) works. With 
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import difflib
 import json
 import math
 from collections.abc import Sequence
@@ -38,8 +36,9 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from sam_repro import CONFIGS
-from sam_repro.errors import UserError
+from sam_repro.errors import UserError, hint
 from sam_repro.methods.spec import Spec
+from sam_repro.words import HELP, Words, parse
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -108,26 +107,25 @@ def run(name: str, fields: dict[str, Any], w0: Sequence[float], lr: float, steps
     return Run(name, method.spec, (float(w0[0]), float(w0[1])), trajectory, perturbation)
 
 
-def parse(words: Sequence[str]) -> tuple[Settings, dict[str, Any]]:
+def settings(given: Words) -> tuple[Settings, dict[str, Any]]:
     """The settings, and the fields of the method that `method.FIELD=VALUE` overrides."""
     known = [f.name for f in dataclasses.fields(Settings)]
     known += [f"method.{f.name}" for f in dataclasses.fields(Spec)]
-    settings, fields = OmegaConf.structured(Settings), dict[str, Any]()
-    for word in words:
-        key, equals, text = word.partition("=")
-        if not equals or key not in known:
-            close = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known[:7])}, method.FIELD"
-            raise UserError(f"{word!r} is not KEY=VALUE" if not equals else f"no setting {key!r}, {hint}")
+    node, fields = OmegaConf.structured(Settings), dict[str, Any]()
+    if given.names:
+        raise UserError(f"{given.names[0]!r} is not KEY=VALUE")
+    for key, text in given.settings.items():
+        if key not in known:
+            raise UserError(f"no setting {key!r}, {hint(key, known)}")
         try:
             value = OmegaConf.from_dotlist([f"value={text}"]).value
             if key.startswith("method."):
                 fields[key.removeprefix("method.")] = value
             else:
-                settings[key] = value
+                node[key] = value
         except (OmegaConfBaseException, yaml.YAMLError) as error:
             raise UserError(f"{key}={text}: {str(error).splitlines()[0]}") from error
-    typed = OmegaConf.to_object(settings)
+    typed = OmegaConf.to_object(node)
     assert isinstance(typed, Settings)
     return check(typed), fields
 
@@ -136,9 +134,7 @@ def check(s: Settings) -> Settings:
     names = sorted(file.stem for file in (CONFIGS / "method").glob("*.yaml"))
     for name in [*s.methods, *([] if s.method is None else [s.method])]:
         if name not in names:
-            close = difflib.get_close_matches(name, names, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(names)}"
-            raise UserError(f"no method {name!r}, {hint}")
+            raise UserError(f"no method {name!r}, {hint(name, names)}")
     for key, broken, message in (
         ("method", s.method is not None and bool(s.methods), "and methods= exclude each other: give one of them"),
         ("w0", s.w0 is not None and (len(s.w0) != 2 or not all(map(math.isfinite, s.w0))), "needs two finite numbers"),
@@ -150,17 +146,13 @@ def check(s: Settings) -> Settings:
     return s
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m sam_repro.study toy", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "words", nargs="*", metavar="KEY=VALUE", help="method= methods= method.FIELD= w0= lr= steps= seed= results_dir="
-    )
-    parser.add_argument("--json", action="store_true", help="print one run's points, draw nothing")
-    options = parser.parse_intermixed_args(arguments)
-    s, fields = parse(options.words)
-    if options.json:
+def main(words: Sequence[str]) -> int:
+    if set(words) & set(HELP):
+        print(__doc__)
+        return 0
+    given = parse(words, {"--json": False})
+    s, fields = settings(given)
+    if "--json" in given.flags:
         if s.methods:
             raise UserError("methods= is for the picture: with --json give one, method=NAME")
         one = run(s.method or "sam", fields, s.w0 or STARTS[0], s.lr, s.steps, s.seed)

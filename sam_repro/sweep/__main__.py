@@ -1,44 +1,29 @@
-"""`python scripts/sweep.py`, or `python -m sam_repro.sweep`: train what is missing of a table."""
+"""`sam-repro sweep`: train what is missing of a table."""
 
 from __future__ import annotations
 
-import errno
 import os
 import shlex
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
-from sam_repro.errors import DISK_FULL, INTERRUPTED, USER_ERROR, UserError
-from sam_repro.sweep.launchers import slurm
-from sam_repro.sweep.launchers.child import command
+from sam_repro import signals
+from sam_repro.errors import USER_ERROR, UserError, command
+from sam_repro.sweep.launchers import child, slurm
 from sam_repro.sweep.launchers.slots import slots
 from sam_repro.sweep.live import View
 from sam_repro.sweep.options import USAGE, Options, parse
 from sam_repro.sweep.scheduler import Scheduler
 from sam_repro.sweep.work import missing, work
+from sam_repro.words import HELP
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    if not words or {"-h", "--help"} & set(words):
+@command
+def main(words: list[str]) -> int:
+    if not words or set(words) & set(HELP):
         print(USAGE, end="")
         return 0 if words else USER_ERROR
-    try:
-        return sweep(parse(words))
-    except UserError as mistake:
-        print("error: " + " ".join(str(mistake).split()), file=sys.stderr)
-        return USER_ERROR
-    except KeyboardInterrupt:  # before anything was started
-        return INTERRUPTED
-    except BrokenPipeError:  # --dry-run | head
-        sys.stderr.close()
-        return 0
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        print(f"error: the disk is full ({error.filename}); make room and run the same command again", file=sys.stderr)
-        return DISK_FULL
+    return sweep(parse(words))
 
 
 def sweep(options: Options) -> int:
@@ -54,7 +39,7 @@ def sweep(options: Options) -> int:
     if options.dry_run or not todo:
         print(*notes, sep="\n")
         for task in todo:
-            print(f"# {task.name} ({task.id})\n{shlex.join(['python', *command(task, places[0])[1:]])}")
+            print(f"# {task.name} ({task.id})\n{shlex.join(['python', *child.command(task, places[0])[1:]])}")
         return 0
     # From here on all that is said goes through the view: whoever stops reading does not change how it ends.
     with View(len(found.tasks), len(found.tasks) - len(todo)) as view:
@@ -79,4 +64,5 @@ def writable(results: Path) -> None:
 
 
 if __name__ == "__main__":
+    signals.begin()
     sys.exit(main())

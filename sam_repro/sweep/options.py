@@ -1,18 +1,19 @@
-"""The command line of `scripts/sweep.py`: words of the form key=value, as everywhere in the project."""
+"""The command line of `sam-repro sweep`: words of the form key=value, as everywhere in the project."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from sam_repro.errors import UserError, nearest
+from sam_repro.errors import UserError
+from sam_repro.words import parse as words_of
 
 USAGE = """\
-python scripts/sweep.py table=asam/2 budget=mini [SETTING=VALUE ...] [OVERRIDE ...] [--dry-run]
+sam-repro sweep table=asam/2 budget=mini [SETTING=VALUE ...] [OVERRIDE ...] [--dry-run]
 
 Trains what is missing of a table: every run once, whoever else works on the same results. Started again it goes on.
 
-  table=asam/2,asam/3      tables, as `python -m sam_repro.report list` names them
+  table=asam/2,asam/3      tables, as `sam-repro report list` names them
   cells=resnet20/*         only the cells whose ROW/COLUMN matches (several: comma)
   budget=mini              paper (default), mini or smoke
   gpus=0-7 per_gpu=2       two runs at once on each of eight GPUs; with runtime.ranks=4 on each group of four
@@ -56,13 +57,12 @@ _REFUSED = {
 
 
 def parse(words: list[str]) -> Options:
-    options = Options()
-    for word in words:
+    given = words_of(words, {"--dry-run": False}, settings=())
+    options = Options(dry_run="--dry-run" in given.flags)
+    for word in given.names:
         key, equals, value = word.partition("=")
-        if word == "--dry-run":
-            options.dry_run = True
-        elif not equals or not key:
-            raise UserError(f"{word}: write KEY=VALUE, or --dry-run.{nearest(word, ['--dry-run'])}")
+        if not equals or not key:
+            raise UserError(f"{word}: write KEY=VALUE, or --dry-run")
         elif key.startswith("hydra.launcher."):
             options.submit[key.removeprefix("hydra.launcher.")] = value
         elif key.startswith("hydra"):
@@ -80,7 +80,7 @@ def parse(words: list[str]) -> Options:
 
 def _checked(options: Options) -> Options:
     if not options.table:
-        raise UserError("table: name one, as in table=asam/2; `python -m sam_repro.report list` has them")
+        raise UserError("table: name one, as in table=asam/2; `sam-repro report list` has them")
     if options.launcher not in ("local", "slurm"):
         raise UserError(f"launcher={options.launcher}: there are local and slurm")
     if options.submit and options.launcher != "slurm":

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from sam_repro.config.compose import options
+from sam_repro.config.groups import options
 from sam_repro.errors import UserError, nearest
 from sam_repro.runs.outcome import DONE
 from sam_repro.runs.restore import known, restore

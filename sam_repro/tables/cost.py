@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from sam_repro.config.budget import epochs
 from sam_repro.config.schema import Config, Optimizer, Precision
 from sam_repro.data.declared import Split
-from sam_repro.errors import UserError
-from sam_repro.files.strict import nearest
+from sam_repro.errors import UserError, hint
 from sam_repro.models.catalog import Architecture
 from sam_repro.models.cost import lookup
 
@@ -63,7 +62,7 @@ class Cost:
 
 def device_facts(name: str) -> tuple[float, float, float]:
     if name not in DEVICES:
-        raise UserError(f"device={name}: unknown device{nearest(name, DEVICES)}")
+        raise UserError(f"device={name}: unknown device: {hint(name, DEVICES)}")
     return DEVICES[name]
 
 

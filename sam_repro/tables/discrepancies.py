@@ -10,8 +10,8 @@ from typing import Any
 import yaml
 
 from sam_repro import CONFIGS
-from sam_repro.errors import UserError
-from sam_repro.files.strict import Fields, Loader, known_keys, mapping, nearest
+from sam_repro.errors import UserError, hint
+from sam_repro.files.strict import Fields, Loader, known_keys, mapping
 
 FILE = CONFIGS.parent / "docs" / "discrepancies.yaml"
 PAPERS = ("asam", "rsam", "fsam", "gsam", "lpf_sgd", "esam", "fishersam", "all")
@@ -82,7 +82,7 @@ def concerning(ids: Iterable[str], rows: dict[str, Discrepancy]) -> list[Discrep
     """The named rows, in the file's order."""
     wanted = set(ids)
     for name in sorted(wanted - rows.keys()):
-        raise UserError(f"docs/{FILE.name} has no row {name!r}{nearest(name, rows)}")
+        raise UserError(f"docs/{FILE.name} has no row {name!r}: {hint(name, rows)}")
     return [row for row in rows.values() if row.id in wanted]
 
 

@@ -31,8 +31,8 @@ from typing import Any
 import yaml
 
 from sam_repro import CONFIGS
-from sam_repro.errors import UserError
-from sam_repro.files.strict import Fields, Loader, known_keys, mapping, nearest
+from sam_repro.errors import UserError, hint
+from sam_repro.files.strict import Fields, Loader, known_keys, mapping
 
 _TABLE = {
     "title", "source", "metric", "unit", "statistic", "kind", "n", "seeds", "baseline", "experiment", "overrides",
@@ -104,7 +104,7 @@ class Table:
     def cell(self, row: str, column: str) -> Cell:
         for known, ids, word in ((row, self.rows, "row"), (column, self.columns, "column")):
             if known not in [line.id for line in ids]:
-                raise UserError(f"table {self.ref} has no {word} {known!r}{nearest(known, [x.id for x in ids])}")
+                raise UserError(f"table {self.ref} has no {word} {known!r}: {hint(known, [x.id for x in ids])}")
         return next(c for c in self.cells if (c.row, c.column) == (row, column))
 
 
@@ -122,7 +122,7 @@ def _files(configs: Path) -> dict[str, Path]:
 def load(ref: str, configs: Path = CONFIGS) -> Table:
     known = _files(configs)
     if ref not in known:
-        raise UserError(f"unknown table {ref!r}{nearest(ref, sorted(known))}")
+        raise UserError(f"unknown table {ref!r}: {hint(ref, sorted(known))}")
     path = known[ref]
     try:
         data = yaml.load(path.read_text(encoding="utf-8"), Loader=Loader)
@@ -160,7 +160,7 @@ def _table(ref: str, data: Any, *, figure: bool) -> Table:
         printed = mapping(f"{where} row {row} claims", r.get("claims") or {})
         for column in printed:
             if column not in columns:
-                raise UserError(f"{where} row {row}: claim for the unknown column {column!r}{nearest(column, columns)}")
+                raise UserError(f"{where} row {row}: claim for the unknown column {column!r}: {hint(column, columns)}")
         cells += [_cell(ref, fields, (row, r), (column, c), own) for column, c in columns.items()]
     return Table(
         ref=ref,

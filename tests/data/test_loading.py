@@ -100,7 +100,7 @@ def test_missing_data_says_what_where_and_how(name: str, tmp_path: Path) -> None
     message = refusal(DatasetConfig(Source(name), str(tmp_path)))
     folder = LAYOUTS[Source(name)].folder
     assert str(tmp_path / folder) in message
-    assert f"scripts/fetch_data.py {name}" in message
+    assert f"sam-repro fetch {name}" in message
     assert "dataset.root=" in message
 
 

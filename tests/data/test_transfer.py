@@ -109,6 +109,6 @@ def test_a_missing_pet_is_named(pets: Path) -> None:
 
 @pytest.mark.parametrize("source", [Source.flowers102, Source.pets])
 def test_absent_sets_say_where_they_were_sought(source: Source, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=f"fetch_data.py {source.value}") as caught:
+    with pytest.raises(UserError, match=f"sam-repro fetch {source.value}") as caught:
         load(config(source, tmp_path, 3), PLAIN, BudgetConfig(), 0, "cpu")
     assert str(tmp_path) in str(caught.value)

@@ -13,8 +13,9 @@ from functools import cache
 from pathlib import Path
 
 from sam_repro import CONFIGS
-from sam_repro.config.compose import compose, options
+from sam_repro.config.compose import compose
 from sam_repro.config.compose_many import compose_all
+from sam_repro.config.groups import options
 from sam_repro.config.identity import run_id
 from sam_repro.config.schema import Config
 from sam_repro.tables.cost import cost

@@ -22,7 +22,7 @@ PEAK = (
     "status = pathlib.Path('/proc/self/status')\n"
     "peak = lambda: int(re.search(r'VmHWM:\\s+(\\d+) kB', status.read_text()).group(1))\n"
     "atexit.register(lambda: print('PEAK', peak() / 2**20))\n"
-    "from sam_repro.__main__ import main; main()"
+    "import sys; from sam_repro.__main__ import main; sys.exit(main())"
 )
 
 

@@ -1,0 +1,48 @@
+"""`sam-repro COMMAND ...`, or `python -m sam_repro COMMAND ...`: one command line. Without a command it trains.
+
+A command is a module with a `main`, which is imported when it is asked for: most of them need neither torch nor Hydra.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from sam_repro import signals
+from sam_repro.errors import UserError, command, nearest
+from sam_repro.words import HELP
+
+# Command -> (its module, what it does).
+COMMANDS = {
+    "train": ("sam_repro.start", "train a run, or go on with it: the default, so that the word may be left out"),
+    "evaluate": ("sam_repro.evaluate", "judge a finished run on other test sets"),
+    "sweep": ("sam_repro.sweep.__main__", "train what is missing of a table"),
+    "report": ("sam_repro.report.__main__", "claims, plans, states and tables"),
+    "study": ("sam_repro.study.__main__", "look at methods: the toy problem"),
+    "bench": ("sam_repro.bench.commands", "measure the project against the alternatives"),
+    "fetch": ("sam_repro.data.fetch", "get a data set, once a machine, and verify it"),
+}
+
+
+@command
+def main(words: list[str]) -> int:
+    signals.begin()
+    if set(words[:1]) & set(HELP):
+        from sam_repro.config.help import help_page
+
+        print(help_page({name: line for name, (_, line) in COMMANDS.items()}))
+        return 0
+    name = "train"
+    if words and words[0] in COMMANDS:
+        name, *words = words
+    elif words and words[0].isidentifier():
+        close = nearest(words[0], [*COMMANDS, *HELP]) or " --help lists them"
+        raise UserError(f"there is no command {words[0]!r}.{close}")
+    sys.argv = [sys.argv[0], *words]  # Hydra's own parser reads it
+    return int(import_module(COMMANDS[name][0]).main(words))
+
+
+def run(name: str, words: Sequence[str] | None = None) -> int:
+    """The command of this name with this process's words: what a script of its own does."""
+    return main([name, *(sys.argv[1:] if words is None else words)])

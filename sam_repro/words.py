@@ -1,0 +1,48 @@
+"""The words of a command line: names, settings (KEY=VALUE) and flags (--flag, --flag VALUE or --flag=VALUE)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sam_repro.errors import UserError, nearest
+
+HELP = ("-h", "--help")
+
+
+@dataclass(frozen=True)
+class Words:
+    names: list[str] = field(default_factory=list)  # all that is neither a setting nor a flag, in order
+    settings: dict[str, str] = field(default_factory=dict)
+    flags: dict[str, str] = field(default_factory=dict)  # "--flag" -> its value; "" if it takes none
+
+
+def parse(words: Sequence[str], flags: Mapping[str, bool], settings: Collection[str] | None = None) -> Words:
+    """`flags` says of each flag whether it takes a value.
+
+    Without `settings` every KEY=VALUE is one. Else a word with another key is a name: a folder may have an = in it.
+    """
+    found, rest = Words(), list(words)
+    while rest:
+        word = rest.pop(0)
+        key, equals, value = word.partition("=")
+        if not word.startswith("-"):
+            if equals and (settings is None or key in settings):
+                found.settings[key] = value
+            else:
+                found.names.append(word)
+            continue
+        if key not in flags:
+            raise UserError(f"{key}: there is no such flag.{nearest(key, flags) or _offer(flags)}")
+        if not flags[key] and equals:
+            raise UserError(f"{key} takes no value")
+        if flags[key] and not equals:
+            if not rest:
+                raise UserError(f"{key} needs a value")
+            value = rest.pop(0)
+        found.flags[key] = value
+    return found
+
+
+def _offer(flags: Collection[str]) -> str:
+    return f" There are {', '.join([*flags, '--help'])}"
