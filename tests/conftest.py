@@ -14,6 +14,14 @@ os.environ["OMP_NUM_THREADS"] = "1"
 os.environ.pop("RANK", None)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests leave nothing in the user's own cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:
     """Run `python -m sam_repro ARGUMENTS` in an empty folder."""

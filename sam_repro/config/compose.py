@@ -20,6 +20,8 @@ from sam_repro.config.budget import within_budget
 from sam_repro.config.groups import groups, options
 from sam_repro.config.rules import check
 from sam_repro.config.schema import Config
+from sam_repro.data.declared import Source
+from sam_repro.data.listing import count_classes
 from sam_repro.errors import UserError, nearest
 
 ConfigStore.instance().store(name="schema", node=Config)
@@ -47,6 +49,8 @@ def typed(node: DictConfig) -> Config:
     except OmegaConfBaseException as error:
         raise UserError(one_line(error)) from error
     assert isinstance(config, Config)
+    if config.dataset.name is Source.folder and not config.dataset.classes:
+        config.dataset.classes = count_classes(config.dataset.root)
     return check(within_budget(config))
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import asdict, replace
 from enum import Enum
 from functools import cache
@@ -20,7 +19,6 @@ from typing import Any
 from sam_repro.config.schema import Config
 from sam_repro.data import listing
 from sam_repro.data.declared import Source
-from sam_repro.errors import UserError
 from sam_repro.models.catalog import mixes_samples
 
 RECIPE_VERSION = 1
@@ -71,16 +69,7 @@ def _on_its_ranks(config: Config) -> Config:
 @cache
 def _images(root: str) -> str:
     """Which images a folder holds, by names and contents: two data sets of one's own are two sciences."""
-    folder, digest = Path(root).expanduser(), hashlib.sha256()
-    classes = [folder / half / name for half in ("train", "test") for name in listing.subfolders(folder / half)]
-    for file in (file for one in classes for file in listing.images(one)):
-        try:
-            with open(file, "rb") as content:
-                digest.update(os.fsencode(file.relative_to(folder)) + b"\0")
-                digest.update(hashlib.file_digest(content, "sha256").digest())
-        except OSError as error:
-            raise UserError(f"dataset.root={root}: {file} can't be read ({error.strerror})") from error
-    return digest.hexdigest()
+    return listing.digest(root)
 
 
 @cache

@@ -11,7 +11,7 @@ class Source(Enum):
     fashion_mnist = "fashion_mnist"
     cifar10 = "cifar10"
     cifar100 = "cifar100"
-    folder = "folder"  # root/train/<class>/*.png and root/test/<class>/*.png
+    folder = "folder"  # root/train/<class>/*.png, and root/test/<class>/*.png or root/val/<class>/*.png
     imagenet = "imagenet"  # root/train/<wnid>/*.JPEG and root/val/<wnid>/*.JPEG
     flowers102 = "flowers102"  # Oxford Flowers-102 and Oxford-IIIT Pets, in torchvision's layout
     pets = "pets"
@@ -39,7 +39,7 @@ class LabelNoise:
 class DatasetConfig:
     name: Source = Source.embedded
     root: str = "data"  # where the files are; not part of a run's identity
-    classes: int = 10
+    classes: int = 10  # 0: as many as there are class folders, with dataset=folder
     image_size: int = 32
     mean: list[float] = field(default_factory=lambda: [0.5, 0.5, 0.5])
     std: list[float] = field(default_factory=lambda: [0.5, 0.5, 0.5])

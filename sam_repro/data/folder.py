@@ -1,4 +1,4 @@
-"""Class folders: root/<half>/<class>/*, image files of any size and format of PIL's."""
+"""Class folders: root/<half>/<class>/*, image files of any size and of the formats of `pictures.FORMATS`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from sam_repro.data.declared import DatasetConfig
-from sam_repro.data.listing import SUFFIXES, images, subfolders
+from sam_repro.data.listing import SUFFIXES, count_classes, halves, images, subfolders
 from sam_repro.data.pictures import FilePictures
 from sam_repro.errors import UserError
 
@@ -18,23 +18,19 @@ Half = tuple[FilePictures, Tensor]
 def find_folder(config: DatasetConfig) -> tuple[Half, Half]:
     """(train, test). Classes are numbered in the sorted order of their names."""
     root = Path(config.root).expanduser()
-    names = class_names(root / "train", config.classes)
-    if (held := class_names(root / "test", config.classes)) != names:
-        odd = sorted(set(names) ^ set(held))
-        raise UserError(f"{root}/train and {root}/test have different classes: {', '.join(odd[:5])}")
-    return labelled(root / "train", names), labelled(root / "test", names)
-
-
-def class_names(folder: Path, classes: int) -> list[str]:
-    names = subfolders(folder)
-    if not names:
+    train, test = halves(root)
+    if count_classes(config.root) != config.classes:
         raise UserError(
-            f"dataset=folder found no {folder.absolute()}: set dataset.root= to a folder with "
-            "train/<class>/<image> and test/<class>/<image>"
+            f"{train} has {len(subfolders(train))} class folders: set dataset.classes={len(subfolders(train))}, "
+            "or leave it out"
         )
-    if len(names) != classes:
-        raise UserError(f"{folder} has {len(names)} class folders: set dataset.classes={len(names)}")
-    return names
+    names = subfolders(train)
+    if (held := subfolders(test)) != names:
+        odd = sorted(set(names) ^ set(held))
+        if not held:
+            raise UserError(f"{train} has no {test.name}/ (nor val/) with the same class folders beside it")
+        raise UserError(f"{train} and {test} have different classes: {', '.join(odd[:5])}: every class needs both")
+    return labelled(train, names), labelled(test, names)
 
 
 def labelled(folder: Path, names: list[str]) -> Half:

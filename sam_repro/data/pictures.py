@@ -11,6 +11,10 @@ import torch
 from torch import Tensor
 
 from sam_repro.errors import UserError
+from sam_repro.files.read import opened
+
+# PIL goes by content, not by name, and for some formats (EPS) it starts other programs.
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "PPM", "TIFF", "WEBP")
 
 
 class UnreadableError(Exception):
@@ -38,8 +42,8 @@ class FilePictures:
 
         path = self.path(index)
         try:
-            with Image.open(path) as file:
-                pixels = np.array(file.convert("RGB"))
+            with opened(path) as file, Image.open(file, formats=FORMATS) as image:
+                pixels = np.array(image.convert("RGB"))
         except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
             raise UnreadableError(f"{path} is no readable image ({type(error).__name__})") from None
         return torch.from_numpy(pixels).permute(2, 0, 1)

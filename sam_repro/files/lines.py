@@ -11,7 +11,8 @@ import math
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, BinaryIO
+from io import BufferedReader
+from typing import Any
 
 from sam_repro.files.read import opened
 
@@ -80,7 +81,7 @@ def read_lines(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], list
     return records, problems
 
 
-def _whole(line: bytes, file: BinaryIO) -> dict[str, Any]:
+def _whole(line: bytes, file: BufferedReader) -> dict[str, Any]:
     """The record of a line, of which the file may hold more than was read."""
     if len(line) < MOST or line.endswith(b"\n"):
         return decode(line)

@@ -12,7 +12,8 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO
+from io import BufferedReader
+from typing import Any
 
 import yaml
 
@@ -32,7 +33,7 @@ class DamagedError(UserError):
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def opened(path: Path) -> Iterator[BufferedReader]:
     """A regular file, open for reading. To open a pipe would wait for its writer, so the opening never waits."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from zipfile import ZipFile, is_zipfile
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +24,7 @@ def read_weights(path: str) -> dict[str, Tensor]:
 
             state: object = load_file(path)
         else:
+            _refuse_bomb(path)
             state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch and safetensors raise half a dozen types for a file that is not theirs
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
@@ -33,6 +35,15 @@ def read_weights(path: str) -> dict[str, Tensor]:
     if not isinstance(state, dict) or not state or not all(isinstance(v, Tensor) for v in state.values()):
         raise UserError(f"model.weights={path} is refused: no table of named tensors")
     return {_bare(name): tensor for name, tensor in state.items()}
+
+
+def _refuse_bomb(path: str) -> None:
+    """torch stores tensors uncompressed; a few compressed megabytes could unfold to more than there is memory."""
+    if is_zipfile(path):
+        with ZipFile(path) as archive:
+            members = archive.infolist()
+        if sum(member.file_size for member in members) > Path(path).stat().st_size:
+            raise ValueError("its tensors are compressed: save it anew with torch.save")
 
 
 def _bare(name: str) -> str:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from sam_repro.config import identity
 from sam_repro.config.compose import compose
 from sam_repro.config.identity import run_id
 from sam_repro.config.schema import AugmentConfig, BudgetConfig
-from sam_repro.data import load
+from sam_repro.data import listing, load
 from sam_repro.data.declared import DatasetConfig, Source
 from sam_repro.errors import UserError
 
@@ -78,7 +79,10 @@ def test_mistakes_are_told_in_one_line(tmp_path: Path) -> None:
     refused(tmp_path, "set dataset.classes=2", classes=3)
     (tmp_path / "test/bird").rename(tmp_path / "test/birds")
     refused(tmp_path, "different classes: bird, birds")
+    (tmp_path / "train/cat").mkdir()
     (tmp_path / "test/birds").rename(tmp_path / "test/bird")
+    refused(tmp_path, "different classes: cat: every class needs both", classes=3)
+    (tmp_path / "train/cat").rmdir()
     for image in (tmp_path / "test/bird").iterdir():
         image.unlink()
     refused(tmp_path, "no images")
@@ -107,3 +111,74 @@ def test_the_run_id_is_of_the_images_and_of_nothing_else(tmp_path: Path, monkeyp
     with open(odd, "wb") as file:
         file.write(b"an image")
     assert id_of(str(first)) != before
+
+
+def test_val_serves_where_there_is_no_test(tmp_path: Path) -> None:
+    make(tmp_path)
+    (tmp_path / "test").rename(tmp_path / "val")
+    data = load(config(tmp_path), AugmentConfig(crop=0, flip=False), BudgetConfig(), 0, "cpu")
+    assert (data.train.size, data.test.size) == (6, 4)
+    id_of = run_id(compose(["dataset=folder", f"dataset.root={tmp_path}"]))
+    (tmp_path / "val/ape/0.png").unlink()
+    identity._images.cache_clear()
+    assert run_id(compose(["dataset=folder", f"dataset.root={tmp_path}"])) != id_of
+    (tmp_path / "val").rename(tmp_path / "held")
+    with pytest.raises(UserError, match=r"has no test/ \(nor val/\)"):
+        load(config(tmp_path), AugmentConfig(), BudgetConfig(), 0, "cpu")
+
+
+def test_classes_are_counted_where_none_are_typed(tmp_path: Path) -> None:
+    make(tmp_path, classes=("ape", "bird", "cat"))
+    counted = compose(["dataset=folder", f"dataset.root={tmp_path}"])
+    assert counted.dataset.classes == 3
+    assert run_id(compose(["dataset=folder", f"dataset.root={tmp_path}", "dataset.classes=3"])) == run_id(counted)
+    with pytest.raises(UserError, match=r"dataset=folder found no .*none/train with class folders"):
+        compose(["dataset=folder", f"dataset.root={tmp_path}/none"])
+
+
+def test_a_folder_is_read_once_and_again_when_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    make(tmp_path)
+    image, kept = tmp_path / "train/ape/0.png", tmp_path / "cache/sam_repro/images"
+
+    def cached() -> list[Path]:
+        return list(kept.glob("*")) if kept.exists() else []
+
+    first = listing.digest(str(tmp_path))
+    assert not cached(), "a file that has just been written may change again within one tick of the clock"
+    time.sleep(listing._SETTLED_SECONDS + 0.1)
+    assert listing.digest(str(tmp_path)) == first
+    (record,) = cached()
+    for content in (b"{", b"[" * 5000, b"null", record.read_bytes().replace(first[:4].encode(), b"0000")):
+        record.write_bytes(content)
+        assert listing.digest(str(tmp_path)) == first, "a damaged record is none"
+    with monkeypatch.context() as patch:  # what is kept needs no image
+        patch.setattr(listing, "opened", None)
+        assert listing.digest(str(tmp_path)) == first
+    before = image.stat()
+    image.write_bytes(image.read_bytes()[:-1] + b"x")
+    os.utime(image, ns=(before.st_atime_ns, before.st_mtime_ns))  # of equal size and time
+    assert listing.digest(str(tmp_path)) != first
+
+
+def test_an_image_is_what_it_holds_whatever_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/gs").write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
+    (tmp_path / "bin/gs").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    eps = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\nshowpage\n"
+    (tmp_path / "train/ape/0.png").write_bytes(eps)
+    with pytest.raises(UserError, match=r"ape/0\.png is no readable image"):
+        load(config(tmp_path), AugmentConfig(), BudgetConfig(), 0, "cpu")
+    assert not (tmp_path / "started").exists()
+
+
+def test_a_pipe_in_an_images_place_is_one_line(tmp_path: Path) -> None:
+    make(tmp_path)
+    (tmp_path / "train/ape/0.png").unlink()
+    os.mkfifo(tmp_path / "train/ape/0.png")
+    with pytest.raises(UserError, match=r"ape/0\.png is no file"):
+        listing.digest(str(tmp_path))
+    with pytest.raises(UserError, match=r"ape/0\.png is no readable image"):
+        load(config(tmp_path), AugmentConfig(), BudgetConfig(), 0, "cpu")

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import zipfile
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from safetensors.torch import save_file
 from sam_repro.errors import UserError
 from sam_repro.models import build
 from sam_repro.models.catalog import ModelConfig
+from sam_repro.models.weights import read_weights
 
 
 def saved(tmp_path, config: ModelConfig, suffix: str = ".safetensors"):
@@ -94,3 +96,14 @@ def test_a_broken_file_is_named(content, suffix, tmp_path, shipped):
 def test_a_missing_file_is_named(shipped):
     with pytest.raises(UserError, match=r"^model\.weights=/nowhere/w\.pth: there is no such file$"):
         build(shipped("resnet8", weights="/nowhere/w.pth"), 10, 32)
+
+
+def test_a_file_whose_tensors_are_compressed_is_refused_before_they_unfold(tmp_path):
+    torch.save({"weight": torch.zeros(4_000_000)}, tmp_path / "plain.pt")
+    with zipfile.ZipFile(tmp_path / "plain.pt") as plain, zipfile.ZipFile(tmp_path / "bomb.pt", "w") as bomb:
+        for info in plain.infolist():
+            bomb.writestr(info.filename, plain.read(info), zipfile.ZIP_DEFLATED)
+    assert (tmp_path / "bomb.pt").stat().st_size < 100_000
+    with pytest.raises(UserError, match="its tensors are compressed"):
+        read_weights(str(tmp_path / "bomb.pt"))
+    assert read_weights(str(tmp_path / "plain.pt"))["weight"].numel() == 4_000_000
