@@ -116,8 +116,12 @@ def test_help_config_and_errors_start_fast_and_without_torch(tmp_path: Path) -> 
         assert min(times) <= 0.5, f"{arguments} takes {min(times):.2f} s"
 
 
-# What an option leaves to its user: a name, or images that are worth cropping.
-NEEDS = {"model/timm": ["model.name=convnext_tiny"], "augment": ["dataset=imagenet"]}
+# What an option leaves to its user: a name, images that are worth cropping, or how many classes an absent folder has.
+NEEDS = {
+    "model/timm": ["model.name=convnext_tiny"],
+    "augment": ["dataset=imagenet"],
+    "dataset/folder": ["dataset.classes=2"],
+}
 
 
 def test_every_option_composes_alone() -> None:
