@@ -29,10 +29,7 @@ COMMANDS = {
 def main(words: list[str]) -> int:
     signals.begin()
     if set(words[:1]) & set(HELP):
-        from sam_repro.config.help import help_page
-
-        print(help_page({name: line for name, (_, line) in COMMANDS.items()}))
-        return 0
+        return _help(words[1:])
     name = "train"
     if words and words[0] in COMMANDS:
         name, *words = words
@@ -41,6 +38,16 @@ def main(words: list[str]) -> int:
         raise UserError(f"there is no command {words[0]!r}.{close}")
     sys.argv = [sys.argv[0], *words]  # Hydra's own parser reads it
     return int(import_module(COMMANDS[name][0]).main(words))
+
+
+def _help(groups: list[str]) -> int:
+    from sam_repro.config import help, reference
+
+    if groups:
+        print(*map(reference.text, groups), sep="\n\n")
+    else:
+        print(help.help_page({name: line for name, (_, line) in COMMANDS.items()}))
+    return 0
 
 
 def run(name: str, words: Sequence[str] | None = None) -> int:

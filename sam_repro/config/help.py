@@ -28,6 +28,7 @@ Often set: seed= results_dir= force=true runtime.ranks= runtime.device=auto|cpu|
 
   --cfg job      print the composed configuration and stop
   -m             run every combination of comma-separated values, one after the other
+  --help GROUP   the keys and options of a group, such as method, loop or general
   --hydra-help   Hydra's own flags
 
 Exit codes: 0 done (a collapsed run too), 1 a crash, 2 a mistake in the configuration, the data or a folder,
