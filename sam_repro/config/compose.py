@@ -19,16 +19,22 @@ from sam_repro import CONFIGS
 from sam_repro.config.budget import within_budget
 from sam_repro.config.groups import groups, options
 from sam_repro.config.rules import check
+from sam_repro.config.said import Said, settled
 from sam_repro.config.schema import Config
 from sam_repro.data.declared import Source
 from sam_repro.data.listing import count_classes
 from sam_repro.errors import UserError, nearest
 
-ConfigStore.instance().store(name="schema", node=Config)
+ConfigStore.instance().store(name="schema", node=Said)
 
 
 def compose(overrides: Iterable[str]) -> Config:
     """The checked configuration that `python -m sam_repro OVERRIDES` would train."""
+    return checked(said(overrides))
+
+
+def said(overrides: Iterable[str]) -> Any:
+    """What these overrides and the files that they name say, as a `Said`."""
     try:
         GlobalHydra.instance().clear()
         with initialize_config_dir(str(CONFIGS), version_base="1.3"):
@@ -36,22 +42,30 @@ def compose(overrides: Iterable[str]) -> Config:
     except Exception as error:
         # Hydra raises a dozen kinds, ValueError and AssertionError among them, all for bad input.
         raise UserError(one_line(error)) from error
-    return typed(node)
+    return _typed(node)
 
 
 def typed(node: DictConfig) -> Config:
     """Hydra's node as dataclasses, checked."""
+    return checked(_typed(node))
+
+
+def checked(words: Any) -> Config:
+    """A `Said` as the configuration of a run."""
+    config = settled(words)
+    if config.dataset.name is Source.folder and not config.dataset.classes:
+        config.dataset.classes = count_classes(config.dataset.root)
+    return check(within_budget(config))
+
+
+def _typed(node: DictConfig) -> Any:
     try:
         if unknown := _unknown(OmegaConf.to_container(node), _schema()):
             # A plus, which Hydra itself advises for a missing key, adds one that nobody reads.
             raise UserError(f"{unknown}: there is no such key.{nearest_key(unknown)}")
-        config = OmegaConf.to_object(node)
+        return OmegaConf.to_object(node)
     except OmegaConfBaseException as error:
         raise UserError(one_line(error)) from error
-    assert isinstance(config, Config)
-    if config.dataset.name is Source.folder and not config.dataset.classes:
-        config.dataset.classes = count_classes(config.dataset.root)
-    return check(within_budget(config))
 
 
 def _unknown(found: Any, known: Any) -> str | None:

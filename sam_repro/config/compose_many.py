@@ -24,10 +24,8 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from sam_repro import CONFIGS
-from sam_repro.config.budget import within_budget
-from sam_repro.config.compose import compose
+from sam_repro.config.compose import checked, compose, said
 from sam_repro.config.experiments import Overrides, written_out
-from sam_repro.config.rules import check
 from sam_repro.config.schema import Config
 from sam_repro.errors import UserError
 
@@ -39,17 +37,17 @@ ConfigStore.instance().store(name="parts", node={})
 def compose_all(wanted: Iterable[Overrides]) -> dict[Overrides, Config | UserError]:
     """The checked configuration of each list of overrides, or what is wrong with it."""
     wanted = list(dict.fromkeys(wanted))
-    base = compose([])
+    base = said([])
     split = {overrides: _split(overrides) for overrides in wanted}
     built = _build(base, dict.fromkeys(part for parts in split.values() for part in parts or ()))
     return {overrides: _assemble(base, split[overrides], built) or _alone(overrides) for overrides in wanted}
 
 
-def _assemble(base: Config, parts: list[Part] | None, built: Mapping[Part, Any]) -> Config | None:
+def _assemble(base: Any, parts: list[Part] | None, built: Mapping[Part, Any]) -> Config | None:
     if parts is None or any(part not in built for part in parts):
         return None
     try:
-        return check(within_budget(replace(base, **{part[0]: built[part] for part in parts})))
+        return checked(replace(base, **{part[0]: built[part] for part in parts}))
     except UserError:
         return None
 
@@ -75,7 +73,7 @@ def _split(overrides: Overrides) -> list[Part] | None:
     return [(field, tuple(of_field)) for field, of_field in parts.items()]
 
 
-def _build(base: Config, parts: Iterable[Part]) -> dict[Part, Any]:
+def _build(base: Any, parts: Iterable[Part]) -> dict[Part, Any]:
     """Every part as the dataclass that it is; those that do not fit the schema are left out."""
     parts = list(parts)
     chosen = {part: [o.partition("=")[2] for o in part[1] if o.startswith(f"{part[0]}=")] for part in parts}

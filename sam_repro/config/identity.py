@@ -1,21 +1,23 @@
 """What a run *is*: its id is a hash of everything in the configuration that changes its numbers.
 
 Where it runs (devices, ranks, workers, folders, logging) is no part of it, but for what ranks do to the samples that
-share a forward pass, and values equal to the schema's defaults are dropped, so that a new field with a neutral default
-changes no id. `RECIPE_VERSION` counts the changes of the code
-that change numbers under an unchanged configuration. Imports no torch.
+share a forward pass; nor is a field that this configuration does not read. Values equal to the schema's defaults are
+dropped, so that a new field with a neutral default changes no id. `RECIPE_VERSION` counts the changes of the code that
+change numbers under an unchanged configuration. Imports no torch.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Set
 from dataclasses import asdict, replace
 from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from sam_repro.config.reads import unread
 from sam_repro.config.schema import Config
 from sam_repro.data import listing
 from sam_repro.data.declared import Source
@@ -46,7 +48,7 @@ def science(config: Config, images: str | None = None) -> dict[str, Any]:
 
     images: which images dataset=folder had, where a record says so and the folder itself need not be there.
     """
-    found = _differing(plain(_on_its_ranks(config)), _defaults(), "")
+    found = _differing(plain(_on_its_ranks(config)), _defaults(), "", NOT_SCIENCE | unread(config).keys())
     method, ranks = config.method, config.runtime.ranks
     if ranks > 1 and method.m is None and min(method.fraction, method.keep) < 1:
         found.setdefault("runtime", {})["ranks"] = ranks  # each chooses samples from its own share
@@ -90,14 +92,14 @@ def _plain(value: Any) -> Any:
     return value.name if isinstance(value, Enum) else value
 
 
-def _differing(values: dict[str, Any], defaults: dict[str, Any], prefix: str) -> dict[str, Any]:
+def _differing(values: dict[str, Any], defaults: dict[str, Any], prefix: str, left_out: Set[str]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for key, value in values.items():
         name = prefix + key
-        if name in NOT_SCIENCE or value == defaults[key]:
+        if name in left_out or value == defaults[key]:
             continue
         if isinstance(value, dict):
-            inner = _differing(value, defaults[key], name + ".")
+            inner = _differing(value, defaults[key], name + ".", left_out)
             if inner:
                 out[key] = inner
         else:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sam_repro.config.budget import recipe_epochs
+from sam_repro.config.reads import changes_rate
 from sam_repro.config.schema import Config, Precision
 from sam_repro.data.declared import Split
 from sam_repro.errors import UserError
-from sam_repro.methods.spec import Ascent
+from sam_repro.methods.spec import Ascent, Radius
 from sam_repro.models.catalog import problems as model_problems
 
 
@@ -63,7 +64,6 @@ def _ranges(c: Config) -> Iterator[tuple[str, bool, str]]:
     for key, number, low_, high in (
         ("dataset.label_noise.rate", c.dataset.label_noise.rate, 0.0, 1.0),
         ("dataset.validation", c.dataset.validation, 0.0, 0.9),
-        ("base_optimizer.lr", c.base_optimizer.lr, 0.0, 1e6),
         ("base_optimizer.weight_decay", c.base_optimizer.weight_decay, 0.0, 1e6),
         ("base_optimizer.momentum", c.base_optimizer.momentum, 0.0, 0.999999),
         ("base_optimizer.beta1", c.base_optimizer.beta1, 0.0, 0.999999),
@@ -71,20 +71,28 @@ def _ranges(c: Config) -> Iterator[tuple[str, bool, str]]:
         ("base_optimizer.alpha", c.base_optimizer.alpha, 0.0, 0.999999),
         ("base_optimizer.eps", c.base_optimizer.eps, 0.0, 1.0),
         ("schedule.warmup_epochs", c.schedule.warmup_epochs, 0.0, 1e6),
-        ("schedule.warmup_start", c.schedule.warmup_start, 0.0, 1.0),
-        ("schedule.final", c.schedule.final, 0.0, 1.0),
         ("dataset.crop_share", c.dataset.crop_share, 1e-3, 1.0),
         ("augment.resized_crop", c.augment.resized_crop, 0.0, 1.0),
         ("augment.randaugment_magnitude", c.augment.randaugment_magnitude, 0.0, 30.0),
         ("augment.mixup", c.augment.mixup, 0.0, 1e3),
         ("augment.cutmix", c.augment.cutmix, 0.0, 1e3),
-        ("augment.mix_probability", c.augment.mix_probability, 0.0, 1.0),
-        ("augment.cutout_probability", c.augment.cutout_probability, 0.0, 1.0),
         ("augment.label_smoothing", c.augment.label_smoothing, 0.0, 0.99),
         ("budget.epochs", c.budget.epochs, 1e-9, 1e6),
         ("runtime.checkpoint_minutes", c.runtime.checkpoint_minutes, 0.0, 1e6),
     ):
         yield key, not low_ <= number <= high, f"must be between {low_:g} and {high:g}, is {number:g}"
+
+    yield "base_optimizer.lr", not 0 < c.base_optimizer.lr <= 1e6, f"must be positive, is {c.base_optimizer.lr:g}"
+    for key, share, what in (
+        ("schedule.warmup_start", c.schedule.warmup_start, "nothing warms up"),
+        ("schedule.final", c.schedule.final, "that is schedule.decay=constant"),
+    ):
+        yield key, not 0 <= share < 1, f"must be at least 0 and below 1, is {share:g}: at 1 {what}"
+    for key, chance, off in (
+        ("augment.mix_probability", c.augment.mix_probability, "without mixing, leave augment.mixup and cutmix out"),
+        ("augment.cutout_probability", c.augment.cutout_probability, "without cutout, leave augment.cutout out"),
+    ):
+        yield key, not 0 < chance <= 1, f"must be above 0 and at most 1, is {chance:g}; {off}"
 
     clip = c.loop.clip_norm
     yield (
@@ -123,6 +131,20 @@ def _between(c: Config) -> Iterator[tuple[str, bool, str]]:
         larger is not None and larger <= batch,
         f"is {larger} and must exceed loop.batch_size={batch}",
     )
+    size, crop, cutout = c.dataset.image_size, c.augment.crop, c.augment.cutout
+    yield (
+        "augment.crop",
+        crop >= size,
+        f"is {crop} and must be below dataset.image_size={size}: it may show only padding",
+    )
+    yield (
+        "augment.cutout",
+        cutout >= 2 * size,
+        f"is {cutout}: twice dataset.image_size={size} blanks every image",
+    )
+    yield "augment.cutout", cutout % 2 == 1, f"must be even, is {cutout}: it goes half to either side of a pixel"
+    yield ("method.radius", c.method.radius is Radius.follow_lr and not changes_rate(c),
+           "is follow_lr, which needs a learning rate that moves: schedule.decay is constant")  # fmt: skip
     yield ("augment.resized_crop", c.augment.resized_crop > 0 and not c.dataset.stream,
            "crops images of any size: it needs dataset.stream=true")  # fmt: skip
     yield ("dataset.validation", c.dataset.evaluate_on is Split.validation and not c.dataset.validation > 0,

@@ -23,8 +23,10 @@ def test_trap_accumulation_covers_every_micro_batch_in_every_pass(method: str) -
 def test_trap_dropout_draws_the_same_masks_in_both_passes() -> None:
     """With rho = 0 both passes are the same function of the same weights, so any difference is the masks'."""
     losses = {}
+    with_dropout = ("model=wrn_16_8", "model.dropout=0.5")  # what the configuration says of the net below
     for masks in ("shared", "independent"):
-        s = stepper(config("method=sam", "method.rho=0", f"loop.masks={masks}"), net(norm=False, dropout=0.5))
+        c = config("method=sam", "method.rho=0", *with_dropout, f"loop.masks={masks}")
+        s = stepper(c, net(norm=False, dropout=0.5))
         outcome = s(s.data.order(0)[:16], 0, 0)
         losses[masks] = (outcome.loss.item(), outcome.descent_loss.item())
     assert losses["shared"][0] == losses["shared"][1]

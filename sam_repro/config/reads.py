@@ -1,0 +1,114 @@
+"""Which fields a configuration reads.
+
+A field that a run does not read can't change its numbers: saying one is a mistake, which `said` tells, and `identity`
+leaves it out of the run's id. So every field whose value is part of an id stands here, with what reads it, but for the
+fields of a model and of a method, whose own rooms declare that: `models.catalog.TAKES` and `methods.spec`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sam_repro.config.schema import Config, Decay, Optimizer, Policy
+from sam_repro.data.declared import Fit, Source, Split
+from sam_repro.methods.spec import Ascent, Radius
+from sam_repro.models.catalog import Architecture
+
+# None where the field is read, else the end of the sentence "KEY is not read ...".
+Reason = Callable[[Config], str | None]
+
+
+def unread(config: Config) -> dict[str, str]:
+    """The fields that this configuration does not read, dotted, and why."""
+    return {key: why for key, reason in READ_BY.items() if (why := reason(config)) is not None}
+
+
+def _of(*optimizers: Optimizer) -> Reason:
+    names = " and ".join(optimizer.value for optimizer in optimizers)
+    verb = "read" if len(optimizers) > 1 else "reads"
+
+    def reason(c: Config) -> str | None:
+        chosen = c.base_optimizer.name
+        return None if chosen in optimizers else f"by {chosen.value}: {names} {verb} it"
+
+    return reason
+
+
+def _with(belongs_to: str, holds: Callable[[Config], bool]) -> Reason:
+    return lambda c: None if holds(c) else f"here: it goes with {belongs_to}"
+
+
+def _decodes(c: Config) -> bool:
+    """Whether images are fitted to `image_size` one by one; arrays that lie in memory are taken as they are."""
+    of_files = c.dataset.name in (Source.folder, Source.imagenet, Source.flowers102, Source.pets)
+    return of_files or c.dataset.stream or c.augment.policy is not Policy.none
+
+
+def _mixes(c: Config) -> bool:
+    return c.augment.mixup > 0 or c.augment.cutmix > 0
+
+
+def changes_rate(c: Config) -> bool:
+    return c.schedule.decay is not Decay.constant or c.schedule.warmup_epochs > 0
+
+
+def _has_final(c: Config) -> bool:
+    """A radius that follows the rate takes its smallest value from `final` too."""
+    return c.schedule.decay is not Decay.constant or (c.method.radius is Radius.follow_lr and changes_rate(c))
+
+
+def _passes(c: Config) -> bool:
+    return c.method.ascent is not Ascent.none or c.method.draws > 1
+
+
+def _masks(c: Config) -> bool:
+    """Whether the model may draw at random. What a timm model does is not known before it is built."""
+    model = c.model
+    draws = model.dropout > 0 or model.drop_path > 0 or model.shakedrop > 0
+    return _passes(c) and (draws or model.architecture in (Architecture.timm, Architecture.vgg))
+
+
+_SEVERAL = "a method of several passes a step"
+_MIXING = _with("augment.mixup or augment.cutmix above 0", _mixes)
+_RANDAUGMENT = _with("augment.policy=randaugment", lambda c: c.augment.policy is Policy.randaugment)
+_NOISE = _with("dataset.label_noise.rate above 0", lambda c: c.dataset.label_noise.rate > 0)
+
+READ_BY: dict[str, Reason] = {
+    "dataset.fit": _with("image files and dataset.stream=true", _decodes),
+    "dataset.crop_share": _with("dataset.fit=crop of image files or with dataset.stream=true",
+                                lambda c: _decodes(c) and c.dataset.fit is Fit.crop),
+    "dataset.validation": _with("dataset.evaluate_on=validation", lambda c: c.dataset.evaluate_on is Split.validation),
+    "dataset.label_noise.include_true": _NOISE,
+    "dataset.label_noise.seed": _NOISE,
+    "base_optimizer.decay_norm_and_bias": _with("base_optimizer.weight_decay above 0",
+                                                lambda c: c.base_optimizer.weight_decay > 0),
+    "base_optimizer.momentum": _of(Optimizer.sgd, Optimizer.rmsprop),
+    "base_optimizer.nesterov": _of(Optimizer.sgd),
+    "base_optimizer.beta1": _of(Optimizer.adam, Optimizer.adamw),
+    "base_optimizer.beta2": _of(Optimizer.adam, Optimizer.adamw),
+    "base_optimizer.alpha": _of(Optimizer.rmsprop),
+    "base_optimizer.eps": _of(Optimizer.rmsprop, Optimizer.adam, Optimizer.adamw),
+    "schedule.per": _with("a rate that changes: another schedule.decay, or schedule.warmup_epochs", changes_rate),
+    "schedule.warmup_start": _with("schedule.warmup_epochs above 0", lambda c: c.schedule.warmup_epochs > 0),
+    "schedule.final": _with("a schedule.decay other than constant", _has_final),
+    "augment.cutout_probability": _with("augment.cutout above 0", lambda c: c.augment.cutout > 0),
+    "augment.randaugment_ops": _RANDAUGMENT,
+    "augment.randaugment_magnitude": _RANDAUGMENT,
+    "augment.mix_probability": _MIXING,
+    "loop.batchnorm": _with(_SEVERAL, _passes),
+    "loop.masks": _with(f"{_SEVERAL} and a model with dropout, drop-path or ShakeDrop", _masks),
+}  # fmt: skip
+
+# Read by every run. A schedule's two lengths belong together: a recipe says both, and the method chooses.
+ALWAYS = frozenset({
+    "dataset.name", "dataset.classes", "dataset.image_size", "dataset.mean", "dataset.std", "dataset.train_images",
+    "dataset.test_images", "dataset.stream", "dataset.evaluate_on", "dataset.label_noise.rate",
+    "base_optimizer.name", "base_optimizer.lr", "base_optimizer.weight_decay",
+    "schedule.epochs", "schedule.plain_epochs", "schedule.decay", "schedule.warmup_epochs",
+    "augment.crop", "augment.flip", "augment.cutout", "augment.label_smoothing", "augment.resized_crop",
+    "augment.policy", "augment.mixup", "augment.cutmix",
+    "budget.epochs", "budget.max_epochs", "budget.train_images", "budget.test_images", "budget.max_steps",
+    "budget.max_batch", "budget.overfit",
+    "loop.batch_size", "loop.micro_batch", "loop.clip_norm", "loop.drop_last",
+    "runtime.precision", "seed", "on_divergence",
+})  # fmt: skip
