@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,18 +20,21 @@ from sam_repro.config.budget import epochs, warmup_epochs
 from sam_repro.config.identity import plain, run_folder, run_id
 from sam_repro.config.schema import Config, Precision
 from sam_repro.engine import optimizer as optimizers
-from sam_repro.engine.checkpoint import Checkpoints
+from sam_repro.engine.batchnorm import RunningStatistics
+from sam_repro.engine.checkpoint import Checkpoints, Misfit
 from sam_repro.engine.loop import Loop
+from sam_repro.engine.precision import LossScale
 from sam_repro.engine.ranks import Ranks
 from sam_repro.engine.requests import Interrupted
 from sam_repro.engine.schedule import Schedule
 from sam_repro.engine.setup import prepare
+from sam_repro.engine.state import TrainState
 from sam_repro.engine.step import Stepper
 from sam_repro.errors import DISK_FULL, INTERRUPTED, UserError
 from sam_repro.files.lines import encode_indented
 from sam_repro.record import Recorder, summarise, write_atomic
 from sam_repro.record.environment import environment
-from sam_repro.record.metrics import REMEDY, misfit, read
+from sam_repro.record.metrics import REMEDY, read
 from sam_repro.runs import ledger
 from sam_repro.runs.entry import entry_of
 from sam_repro.runs.outcome import DONE, EVALUATIONS, LOCK, already, finished, in_words
@@ -96,8 +98,11 @@ def prepared(config: Config, ranks: Ranks) -> tuple[data_room.Data, Loop]:
     steps = count // batch if config.loop.drop_last else -(-count // batch)
     steps = min(steps, config.budget.max_steps or steps)
     schedule = Schedule(config.schedule, config.base_optimizer.lr, steps, epochs(config), warmup_epochs(config))
-    stepper = Stepper(config, model, method, optimizer, schedule, data.train, ranks, forward)
-    return data, Loop(config, model, stepper, data, ranks)
+    state = TrainState(
+        model, method, optimizer, RunningStatistics(model, config.loop.batchnorm), LossScale(can_overflow)
+    )
+    stepper = Stepper(config, state, schedule, data.train, ranks, forward)
+    return data, Loop(config, state, stepper, data, ranks)
 
 
 def run(config: Config, folder: Path, data: data_room.Data, loop: Loop, overrides: list[str]) -> int:
@@ -105,14 +110,17 @@ def run(config: Config, folder: Path, data: data_room.Data, loop: Loop, override
     checkpoints = Checkpoints(folder / "checkpoints", ranks)
     gpus = [torch.cuda.get_device_name(ranks.device)] * ranks.world if ranks.device.type == "cuda" else []
     env = environment(gpus=gpus, ranks=ranks.world, device=ranks.device.type)
-    shares, rejected = checkpoints.load()
-    # Before the recorder opens, so that a refusal writes nothing; shared, so that all ranks refuse or none.
-    problem = misfit(folder, shares[0]["metrics"]) if ranks.main and shares is not None else ""
-    if problem := ranks.share(problem):
-        if not config.force:
-            raise UserError(f"{problem}; {REMEDY}")
-        forget(folder, ranks)
-        shares = None
+    stored, rejected = checkpoints.load()
+    problem = ""
+    if stored is not None:
+        # Before the recorder opens, so that a refusal writes nothing.
+        try:
+            loop.state.load(stored, ranks, folder)
+        except Misfit as misfit:
+            problem = str(misfit)
+            if not config.force:
+                raise UserError(f"{problem}; {REMEDY}") from misfit
+            forget(folder, ranks)
     with Recorder(folder, plain(config), config.track, run_id(config), main=ranks.main, total_steps=steps,
                   epochs=epochs(config)) as recorder:  # fmt: skip
         # ---------------------------------------------------------------------- on from where an earlier start stopped
@@ -120,10 +128,8 @@ def run(config: Config, folder: Path, data: data_room.Data, loop: Loop, override
             recorder.incident("fell_back", reason=reason)
         if problem:
             recorder.incident("started_anew", reason=problem)
-        if shares is None:
-            recorder.rewind(0)
-        else:
-            recorder.rewind(loop.resume(shares))
+        recorder.rewind(loop.state.seen)
+        if stored is not None and not problem:
             recorder.incident("resumed", step=loop.progress.step)
         if ranks.main:
             write_atomic(folder / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(plain(config))))
@@ -142,12 +148,12 @@ def run(config: Config, folder: Path, data: data_room.Data, loop: Loop, override
 
         # ----------------------------------------------------------------------------------------------------- record
         if ranks.main:
-            write_atomic(folder / "weights.safetensors", to_safetensors(weights(loop.model)))
+            write_atomic(folder / "weights.safetensors", to_safetensors(weights(loop.state.model)))
             recorder.flush()
             records = read(folder)
             summary = summarise(
                 records, status, passes=loop.progress.step * passes, wall_seconds=loop.seconds(),
-                run_id=run_id(config), parameters=models.count_parameters(loop.model), data=data.facts,
+                run_id=run_id(config), parameters=models.count_parameters(loop.state.model), data=data.facts,
             )  # fmt: skip
             recorder.close(summary)
             ledger.append(config.results_dir, entry_of(config, overrides, records, summary, env))
@@ -187,8 +193,7 @@ def forget(folder: Path, ranks: Ranks) -> None:
     if ranks.main:
         for name in (DONE, "summary.json", "weights.safetensors", "events.jsonl", EVALUATIONS):
             (folder / name).unlink(missing_ok=True)
-        shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-    ranks.barrier()
+    Checkpoints(folder / "checkpoints", ranks).remove()
 
 
 def weights(model: nn.Module) -> dict[str, Tensor]:

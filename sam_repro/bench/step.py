@@ -21,9 +21,12 @@ from sam_repro.bench.timing import Bar, hardware, milliseconds, ratio, stopwatch
 from sam_repro.config.compose import compose
 from sam_repro.config.schema import Config
 from sam_repro.engine import optimizer
+from sam_repro.engine.batchnorm import RunningStatistics
+from sam_repro.engine.precision import LossScale
 from sam_repro.engine.ranks import Ranks
 from sam_repro.engine.schedule import Schedule
 from sam_repro.engine.setup import prepare
+from sam_repro.engine.state import TrainState
 from sam_repro.engine.step import Stepper
 
 METHODS = (
@@ -62,7 +65,9 @@ class Trainer:
         schedule = Schedule(c.schedule, c.base_optimizer.lr, STEPS, 1)
         estimator = methods.build(c.method, self.model, seed=0)
         base = optimizer.build(c.base_optimizer, self.model)
-        stepper = Stepper(c, self.model, estimator, base, schedule, self.data.train, self.ranks)
+        statistics, scale = RunningStatistics(self.model, c.loop.batchnorm), LossScale(enabled=False)
+        state = TrainState(self.model, estimator, base, statistics, scale)
+        stepper = Stepper(c, state, schedule, self.data.train, self.ranks)
         every, done = c.method.every, 0
 
         def turn() -> None:

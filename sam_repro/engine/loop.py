@@ -7,53 +7,34 @@ import time
 from dataclasses import dataclass, field
 
 import torch
-from torch import nn
 
 from sam_repro.config.schema import Config, OnDivergence
 from sam_repro.data import Data
-from sam_repro.engine.checkpoint import Checkpoints, State
+from sam_repro.engine.checkpoint import Checkpoints
 from sam_repro.engine.evaluate import evaluate
 from sam_repro.engine.profiling import profiler
 from sam_repro.engine.ranks import Ranks
 from sam_repro.engine.requests import SAVE, STOP, Interrupted, Requests
+from sam_repro.engine.state import Progress, TrainState
 from sam_repro.engine.step import Outcome, Stepper
 from sam_repro.record import Recorder
-
-
-@dataclass
-class Progress:
-    """Where a run is; with the weights and the optimizer, all that a checkpoint needs."""
-
-    step: int = 0  # steps done
-    epoch: int = 0  # epochs done, their evaluation included
-    seconds: float = 0.0  # trained before this process started
-    collapsed_at: int | None = None  # the first step whose loss was NaN or infinite
-    loss_sum: float = 0.0  # of the running epoch, over samples
-    correct: float = 0.0
-    samples: int = 0
-
-
-def merged(states: list[State]) -> State:
-    """The method's state of several ranks as one. It is kept by shard; of a shard's copies the newest counts."""
-    shards: State = {}
-    for state in states:
-        for key, shard in state["shards"].items():
-            if key not in shards or shard["steps"] > shards[key]["steps"]:
-                shards[key] = shard
-    return states[0] | {"shards": shards}
+from sam_repro.record.metrics import digest
 
 
 @dataclass
 class Loop:
     config: Config
-    model: nn.Module
+    state: TrainState
     stepper: Stepper
     data: Data
     ranks: Ranks
     recorder: Recorder = field(init=False)
     checkpoints: Checkpoints = field(init=False)
-    progress: Progress = field(default_factory=Progress)
     unseen: list[tuple[int, int, Outcome]] = field(default_factory=list)  # (step, samples, outcome) not yet looked at
+
+    @property
+    def progress(self) -> Progress:
+        return self.state.progress
 
     def run(self, recorder: Recorder, checkpoints: Checkpoints) -> str:
         """Train to the end: "done" or "collapsed". Raises `Interrupted` after a signal, its checkpoint written."""
@@ -155,8 +136,8 @@ class Loop:
 
     def _end_epoch(self) -> None:
         progress = self.progress
-        self.stepper.statistics.average_over(self.ranks)
-        tested = evaluate(self.model, self.data.test, self.config, self.ranks)
+        self.state.statistics.average_over(self.ranks)
+        tested = evaluate(self.state.model, self.data.test, self.config, self.ranks)
         progress.epoch += 1
         samples = max(1, progress.samples)
         self.recorder.epoch({
@@ -174,44 +155,10 @@ class Loop:
     def seconds(self) -> float:
         return self.progress.seconds + time.monotonic() - self.started
 
-    # ---- checkpoints ----
-
     def _save(self, requests: Requests) -> None:
-        self.checkpoints.save(self.progress.step, self._state())
-        requests.saved()
-
-    def _state(self) -> State:
-        """This rank's share: of what all ranks have alike, rank 0's copy counts."""
-        share: State = {
-            "statistics": self.stepper.statistics.copy(),
-            "method": self.stepper.method.state_dict(),
-        }
+        self.state.seen = self.recorder.flush()
         if self.ranks.main:
-            progress = vars(self.progress) | {"seconds": self.seconds()}
-            share |= {
-                "weights": self.model.state_dict(),
-                "optimizer": self.stepper.optimizer.state_dict(),
-                "scale": self.stepper.scale.state_dict(),
-                "progress": progress,
-                "metrics": self.recorder.flush(),
-            }
-        return share
-
-    def resume(self, shares: list[State]) -> int:
-        """Continue from the shares of the ranks that wrote a checkpoint; there may have been more or fewer of them.
-
-        Returns how much of metrics.jsonl the checkpoint saw.
-        """
-        first, statistics = shares[0], self.stepper.statistics
-        self.model.load_state_dict(first["weights"])
-        self.stepper.optimizer.load_state_dict(first["optimizer"])
-        self.stepper.scale.load_state_dict(first["scale"])
-        self.progress = Progress(**first["progress"])
-        if len(shares) == self.ranks.world:
-            statistics.restore(shares[self.ranks.rank]["statistics"])
-            self.stepper.method.load_state_dict(shares[self.ranks.rank]["method"])
-        else:
-            columns = zip(*(share["statistics"] for share in shares), strict=True)
-            statistics.restore([torch.stack([t.double() for t in column]).mean(0) for column in columns])
-            self.stepper.method.load_state_dict(merged([share["method"] for share in shares]))
-        return int(first["metrics"])
+            self.state.seen_sha256 = digest(self.recorder.folder, self.state.seen)
+        self.progress.seconds, self.started = self.seconds(), time.monotonic()
+        self.checkpoints.save(self.progress.step, self.state.state_dict(self.ranks.main))
+        requests.saved()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -56,4 +57,7 @@ class LossScale:
         return {"scale": self.scale, "good_steps": self.good_steps}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.scale, self.good_steps = float(state["scale"]), int(state["good_steps"])
+        scale, good_steps = float(state["scale"]), int(state["good_steps"])
+        if not 0 < scale < math.inf or good_steps < 0:
+            raise ValueError(f"a loss scale of {scale:g} after {good_steps} good steps")
+        self.scale, self.good_steps = scale, good_steps

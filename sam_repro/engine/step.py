@@ -6,16 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from sam_repro.config.schema import Config, Precision
+from sam_repro.config.schema import Config
 from sam_repro.data import Batch, TrainData
-from sam_repro.engine.batchnorm import RunningStatistics
 from sam_repro.engine.gradient import GradFn, Shard
-from sam_repro.engine.precision import LossScale
 from sam_repro.engine.ranks import Ranks
 from sam_repro.engine.schedule import Schedule
-from sam_repro.methods import Method, Moment, Overflow
+from sam_repro.engine.state import TrainState
+from sam_repro.methods import Moment, Overflow
 
 
 @dataclass
@@ -35,18 +34,29 @@ class Outcome:
 
 class Stepper:
     def __init__(
-        self, config: Config, model: nn.Module, method: Method, optimizer: torch.optim.Optimizer,
-        schedule: Schedule, data: TrainData, ranks: Ranks, forward: Callable[[Tensor], Tensor] | None = None,
-    ) -> None:  # fmt: skip
-        self.config, self.method, self.optimizer = config, method, optimizer
+        self,
+        config: Config,
+        state: TrainState,
+        schedule: Schedule,
+        data: TrainData,
+        ranks: Ranks,
+        forward: Callable[[Tensor], Tensor] | None = None,
+    ) -> None:
+        """forward: the model or a compiled form of it."""
+        self.config, self.state, self.method, self.optimizer = config, state, state.method, state.optimizer
         self.schedule, self.data, self.ranks = schedule, data, ranks
-        self.parameters = [p for p in model.parameters() if p.requires_grad]
-        self.scale = LossScale(config.runtime.precision is Precision.fp16)
-        self.statistics = RunningStatistics(model, config.loop.batchnorm)
+        self.parameters = [p for p in state.model.parameters() if p.requires_grad]
+        self.scale, self.statistics = state.scale, state.statistics
         self.grad_fn = GradFn(
-            config, model if forward is None else forward, self.parameters, data, ranks, self.scale, self.statistics,
+            config,
+            state.model if forward is None else forward,
+            self.parameters,
+            data,
+            ranks,
+            self.scale,
+            self.statistics,
             synchronised=config.method.m is None,
-        )  # fmt: skip
+        )
 
     def __call__(
         self,

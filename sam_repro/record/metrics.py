@@ -30,6 +30,7 @@ metrics.jsonl is, times aside, bit-identical between an interrupted run and an u
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -102,8 +103,16 @@ def read(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
     return records
 
 
-def misfit(folder: str | os.PathLike[str], offset: int) -> str:
+def digest(folder: str | os.PathLike[str], offset: int) -> str:
+    """The SHA-256 of the first `offset` bytes of the folder's metrics.jsonl, for a checkpoint to keep."""
+    with open(Path(folder) / FILE, "rb") as file:
+        return hashlib.sha256(file.read(offset)).hexdigest()
+
+
+def misfit(folder: str | os.PathLike[str], offset: int, sha256: str = "") -> str:
     """Why a checkpoint that saw `offset` bytes of the folder's metrics.jsonl can't go on with it, or "".
+
+    sha256: the `digest` of those bytes; checkpoints of older versions have none.
 
     For a run that is about to resume: what is wrong with the file is better said before the training than after it.
     What comes after the offset does not matter, since `rewind` forgets it.
@@ -125,6 +134,8 @@ def misfit(folder: str | os.PathLike[str], offset: int) -> str:
                 raise ValueError("the checkpoint ends within this line")
         except (ValueError, RecursionError):
             return f"{path} line {number} is damaged: the file was altered"
+    if sha256 and hashlib.sha256(content[:offset]).hexdigest() != sha256:
+        return f"{path} says other things than when its checkpoint was saved: the file was altered"
     return ""
 
 

@@ -9,11 +9,14 @@ from torch import Tensor, nn
 
 from sam_repro import methods
 from sam_repro.config.compose import compose
-from sam_repro.config.schema import Config
+from sam_repro.config.schema import Config, Precision
 from sam_repro.data import load
 from sam_repro.engine import optimizer
+from sam_repro.engine.batchnorm import RunningStatistics
+from sam_repro.engine.precision import LossScale
 from sam_repro.engine.ranks import Ranks
 from sam_repro.engine.schedule import Schedule
+from sam_repro.engine.state import TrainState
 from sam_repro.engine.step import Stepper
 
 CPU = torch.device("cpu")
@@ -47,7 +50,9 @@ def stepper(
     data = load(c.dataset, c.augment, c.budget, c.seed, CPU).train
     schedule = Schedule(c.schedule, c.base_optimizer.lr, SAMPLES // c.loop.batch_size, 10)
     method = methods.build(c.method, net, seed=c.seed)
-    return Stepper(c, net, method, optimizer.build(c.base_optimizer, net), schedule, data, ranks, forward)
+    statistics, scale = RunningStatistics(net, c.loop.batchnorm), LossScale(c.runtime.precision is Precision.fp16)
+    state = TrainState(net, method, optimizer.build(c.base_optimizer, net), statistics, scale)
+    return Stepper(c, state, schedule, data, ranks, forward)
 
 
 def net(dtype: torch.dtype = torch.float64, **kwargs: object) -> Net:

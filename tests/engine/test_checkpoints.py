@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +11,9 @@ import pytest
 import torch
 from rig import CPU
 
-from sam_repro.engine.checkpoint import Checkpoints
+from sam_repro.engine.checkpoint import Checkpoints, Misfit
 from sam_repro.engine.ranks import Ranks
+from sam_repro.errors import UserError
 
 ALONE = Ranks(0, 1, CPU)
 
@@ -21,8 +23,8 @@ def state(step: int, size: int = 100) -> dict[str, object]:
 
 
 def loaded(folder: Path) -> tuple[int | None, list[str]]:
-    shares, rejected = Checkpoints(folder, ALONE).load()
-    return (None if shares is None else shares[0]["step"]), rejected
+    stored, rejected = Checkpoints(folder, ALONE).load()
+    return (None if stored is None else stored.share(0)["step"]), rejected
 
 
 def test_the_two_newest_are_kept(tmp_path: Path) -> None:
@@ -65,6 +67,56 @@ def test_a_damaged_newest_falls_back_and_says_so(tmp_path: Path, kind: str) -> N
     assert loaded(tmp_path) == (2, [])
 
 
+def test_what_is_no_checkpoint_is_left_alone(tmp_path: Path) -> None:
+    """Neither foreign folders nor links are taken for checkpoints, pruned, removed or followed."""
+    elsewhere, folder = tmp_path / "elsewhere", tmp_path / "checkpoints"
+    elsewhere.mkdir()
+    (elsewhere / "precious").touch()
+    for name in ("backup", "0_notes", "zzz", "12"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "mine").touch()
+    for name in ("000000002", "000000050", "999999999"):
+        (folder / name).symlink_to(elsewhere)
+    (folder / "000000003").write_text("a file")
+    foreign = set(folder.rglob("*"))
+    checkpoints = Checkpoints(folder, ALONE)
+    for step in (1, 2, 3, 4):
+        checkpoints.save(step, state(step))
+        assert loaded(folder) == (step, [])
+    assert set(folder.iterdir()) - foreign == {folder / "000000003+", folder / "000000004"}
+    checkpoints.remove()
+    assert set(folder.rglob("*")) == foreign
+    assert (elsewhere / "precious").exists()
+
+
+def test_a_linked_folder_of_checkpoints_is_refused_and_nothing_is_deleted_behind_it(tmp_path: Path) -> None:
+    others = Checkpoints(tmp_path / "others", ALONE)
+    others.save(7, state(7))
+    (tmp_path / "checkpoints").symlink_to(tmp_path / "others")
+    mine = Checkpoints(tmp_path / "checkpoints", ALONE)
+    with pytest.raises(UserError, match="must be a folder, not a link"):
+        mine.load()
+    mine.remove()
+    assert loaded(tmp_path / "others") == (7, [])
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="must be a folder"):
+        Checkpoints(tmp_path / "file", ALONE).load()
+
+
+def test_links_and_pipes_inside_a_checkpoint_are_not_followed(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path / "c", ALONE)
+    for step in (1, 2, 3):
+        checkpoints.save(step, state(step))
+    share = tmp_path / "c" / "000000003" / "rank0.pt"
+    share.rename(tmp_path / "moved.pt")
+    share.symlink_to(tmp_path / "moved.pt")
+    manifest = tmp_path / "c" / "000000002" / "manifest.json"
+    manifest.unlink()
+    os.mkfifo(manifest)
+    step, rejected = loaded(tmp_path / "c")
+    assert (step, len(rejected)) == (None, 2)
+
+
 def test_code_in_a_checkpoint_is_never_run(tmp_path: Path) -> None:
     class Evil:
         def __reduce__(self) -> tuple[object, ...]:
@@ -72,8 +124,10 @@ def test_code_in_a_checkpoint_is_never_run(tmp_path: Path) -> None:
 
     checkpoints = Checkpoints(tmp_path, ALONE)
     checkpoints.save(1, {"w": Evil()})
-    with pytest.raises(Exception, match="eights"):
-        checkpoints.load()
+    stored, _ = checkpoints.load()
+    assert stored is not None
+    with pytest.raises(Misfit, match="eights"):
+        stored.share(0)
     assert not (tmp_path / "ran").exists()
 
 

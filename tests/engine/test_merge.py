@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from sam_repro.engine.checkpoint import State
-from sam_repro.engine.loop import merged
+from sam_repro.engine.state import merged
 from sam_repro.methods import Pass, build
 from sam_repro.methods.method import Method
 

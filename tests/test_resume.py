@@ -1,0 +1,81 @@
+"""An interrupted run whose folder was altered meanwhile: one line, nothing written, and force starts it anew."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from commands import TINY, Cli, command
+
+LONG = [*TINY, "schedule.epochs=3000", "budget.max_epochs=3000", "runtime.checkpoint_steps=3"]
+
+
+def digit(run: Path) -> None:
+    """Another loss in metrics.jsonl, as well formed as before."""
+    log = run / "metrics.jsonl"
+    text = log.read_text()
+    found = re.search(r'"loss": \d\.(\d)', text)
+    assert found is not None
+    place = found.start(1)
+    log.write_text(f"{text[:place]}{(int(text[place]) + 1) % 10}{text[place + 1 :]}")
+
+
+def signed(change: Callable[[dict[str, object]], object]) -> Callable[[Path], None]:
+    """Another state under a manifest that vouches for it."""
+
+    def alter(run: Path) -> None:
+        for folder in (run / "checkpoints").iterdir():
+            share = torch.load(folder / "rank0.pt", weights_only=True)
+            change(share)
+            torch.save(share, folder / "rank0.pt")
+            manifest = json.loads((folder / "manifest.json").read_text())
+            manifest["files"]["rank0.pt"] = hashlib.sha256((folder / "rank0.pt").read_bytes()).hexdigest()
+            (folder / "manifest.json").write_text(json.dumps(manifest))
+
+    return alter
+
+
+CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
+    "a digit of a loss": (digit, "the file was altered"),
+    "progress as a list": (signed(lambda share: share.update(progress=[1])), "is no checkpoint of this run"),
+    "the optimizer of another": (
+        signed(lambda share: share.update(optimizer={"state": {0: {"step": 3}}})),
+        "is no checkpoint of this run",
+    ),
+}
+
+
+def test_an_altered_interrupted_run_is_refused_in_one_line_and_force_starts_it_anew(tmp_path: Path, cli: Cli) -> None:
+    process = subprocess.Popen(command(*LONG), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while not list(tmp_path.glob("results/runs/*/checkpoints/*/manifest.json")):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    process.terminate()
+    assert process.wait(timeout=60) == 75
+    (run,) = (tmp_path / "results" / "runs").iterdir()
+    whole = tmp_path / "whole"
+    shutil.copytree(run, whole)
+    for change, (alter, message) in CHANGES.items():
+        shutil.rmtree(run)
+        shutil.copytree(whole, run)
+        alter(run)
+        before = {f: f.stat().st_mtime_ns for f in run.rglob("*") if f.name != ".lock"}
+        done = cli(*LONG)
+        assert done.returncode == 2, (change, done.stderr)
+        assert message in done.stderr, change
+        assert "retrain with force=true" in done.stderr
+        assert done.stderr.count("\n") == 1, change
+        assert {f: f.stat().st_mtime_ns for f in run.rglob("*") if f.name != ".lock"} == before, change
+    process = subprocess.Popen(command(*LONG, "force=true"), cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    while "started_anew" not in ((run / "events.jsonl").read_text() if (run / "events.jsonl").exists() else ""):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    process.terminate()
+    assert process.wait(timeout=60) == 75
