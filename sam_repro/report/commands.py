@@ -86,7 +86,7 @@ def render(ref: str | None, budget: str | None, form: str | None, results: Path)
     if ref:
         spec.load(ref)
     entries = _entries(results)
-    budgets = [budget] if budget else write.budgets(entries)
+    budgets = [budget] if budget else write.budgets(entries, tables)
     planned = {name: _planned(tables, name) for name in budgets}
     if ref and form != "html":
         print(write.one(tables[0], planned, entries, results, form or "md"), end="")
@@ -191,7 +191,7 @@ def _planned(tables: list[Table], budget: str) -> dict[str, list[Planned]]:
 
     if budget not in names():
         raise UserError(f"budget={budget}: unknown budget: {hint(budget, names())}")
-    return plan_tables(tables, budget)
+    return plan_tables([table.at(budget) for table in tables], budget)
 
 
 def _entries(results: Path) -> dict[str, Entry]:

@@ -11,6 +11,7 @@ from sam_repro.report.page_parts import line, listing, sortable
 from sam_repro.report.render_md import notes
 from sam_repro.runs.entry import Entry
 from sam_repro.tables import discrepancies
+from sam_repro.tables.points import points
 from sam_repro.tables.results import Joined, Result, hardware, total_passes, versions
 from sam_repro.tables.spec import Line
 
@@ -69,7 +70,12 @@ def _table(joined: Joined, results: Path) -> str:
     table = joined.table
     name = f"{PAPERS.get(table.paper, table.paper)}, {_short(joined)}"
     warning = ""
-    if joined.budget != "paper":
+    if table.is_miniature:
+        warning = (
+            '<p class="warn">In <b>miniature</b>: small data, a small net of the same family, its values chosen on '
+            "held-out data. It judges the paper's point, and no level.</p>"
+        )
+    elif joined.budget != "paper":
         warning = (
             f'<p class="warn">Runs at the <b>{escape(joined.budget)}</b> budget, not the paper\'s: '
             "they show that and how things run, and reproduce nothing.</p>"
@@ -80,6 +86,7 @@ def _table(joined: Joined, results: Path) -> str:
         _grid(joined)
         if _tells(joined)
         else f"<details><summary>Nothing run yet: the cells</summary>{_grid(joined)}</details>",
+        _points(joined),
         listing(notes(joined)),
     ]
     if any(result.finished for result in joined.results):
@@ -93,6 +100,13 @@ def _table(joined: Joined, results: Path) -> str:
         if drawn:
             parts.append(f'<h3>Learning curves</h3><div class="curves">{"".join(drawn)}</div>')
     return "".join(parts) + "</section>"
+
+
+def _points(joined: Joined) -> str:
+    shown = points(joined)
+    if not shown:
+        return ""
+    return f"<p>The paper's point: {escape(text.points(shown))}.</p>{listing(text.point(one) for one in shown)}"
 
 
 def _tells(joined: Joined) -> bool:
@@ -113,12 +127,12 @@ def _cell(joined: Joined, result: Result, column: Line) -> str:
     key = ours.mean if ours else result.cell.claim.mean
     count = f' <span class="soft">({result.succeeded}/{result.finished})</span>' if result.collapsed else ""
     measured = text.measured(ours, text.decimals(result)) if ours or result.finished else "not run"
-    claimed = (
-        f"claimed {escape(text.claimed(result.cell.claim))}"
-        if result.cell.claim.mean is not None
-        else "claim not at hand"
-    )
-    chip = f'<span class="chip {result.verdict.kind}">{escape(result.verdict.text)}</span>' if result.finished else ""
+    claimed, chip = "", ""
+    if not joined.table.is_miniature:
+        has_claim = result.cell.claim.mean is not None
+        claimed = f"claimed {escape(text.claimed(result.cell.claim))}" if has_claim else "claim not at hand"
+        if result.finished:
+            chip = f'<span class="chip {result.verdict.kind}">{escape(result.verdict.text)}</span>'
     return (
         f'<td data-label="{escape(column.label)}" data-value="{"" if key is None else f"{key:.6g}"}">'
         f'<span class="ours{"" if ours else " none"}">{measured}{count}</span>'

@@ -7,6 +7,7 @@ import io
 import json
 from typing import Any
 
+from sam_repro.tables.points import Shown, points
 from sam_repro.tables.results import Joined, Result
 from sam_repro.tables.statistics import Sample
 
@@ -32,6 +33,7 @@ def render_json(joined: Joined) -> str:
         "footnotes": list(table.footnotes),
         "hardware": list(joined.hardware),
         "versions": list(joined.versions),
+        "points": [_point(shown) for shown in points(joined)],
         "cells": [{**record(joined, result), "why": result.why} for result in joined.results],
     }
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
@@ -79,6 +81,22 @@ def record(joined: Joined, result: Result) -> dict[str, Any]:
     }
     assert tuple(values) == COLUMNS
     return values
+
+
+def _point(shown: Shown) -> dict[str, Any]:
+    found = shown.point.difference
+    return {
+        "row": shown.pair.row,
+        "better": shown.pair.better,
+        "worse": shown.pair.worse,
+        "claimed": _round(shown.pair.claimed),
+        "difference": _round(found.value),
+        "interval": None if found.low is None else [_round(found.low), _round(found.high)],
+        "p": _round(found.p),
+        "verdict": shown.point.verdict,
+        "holds": shown.holds,
+        "rule": found.rule,
+    }
 
 
 def _sample(prefix: str, value: Sample | None) -> dict[str, float | None]:

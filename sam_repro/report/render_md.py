@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sam_repro.report import text
+from sam_repro.tables.points import points
 from sam_repro.tables.results import Joined, Result
 
 DETAIL = ("row", "column", "claimed", "best epoch", "last epoch", "runs", "95 % interval", "to the baseline", "verdict")
@@ -19,6 +20,9 @@ def render(joined: Joined) -> str:
             f"Measured is the {table.statistic} epoch, mean ± sample standard deviation over the runs that succeeded."
         )
         parts.append(grid(DETAIL, [_detail(joined, result) for result in seen]))
+        if shown := points(joined):
+            parts.append(f"The paper's point: {text.points(shown)}.")
+            parts += [f"- {text.point(one)}" for one in shown]
         parts += [f"- Hardware: {name}" for name in joined.hardware] + [
             f"- Versions: {name}" for name in joined.versions
         ]
@@ -27,6 +31,8 @@ def render(joined: Joined) -> str:
 
 
 def heading(joined: Joined) -> str:
+    if joined.table.is_miniature:
+        return f"{joined.table.ref} in miniature: it judges the paper's point, and no level"
     return f"{joined.table.ref}" + (
         f" at the {joined.budget} budget, not the paper's" if joined.budget != "paper" else ""
     )
@@ -49,7 +55,7 @@ def _grid(joined: Joined) -> str:
 
 def _both(joined: Joined, result: Result) -> str:
     ours = text.measured(joined.measured(result), text.decimals(result))
-    return f"{text.claimed(result.cell.claim)} → {ours}"
+    return ours if joined.table.is_miniature else f"{text.claimed(result.cell.claim)} → {ours}"
 
 
 def _detail(joined: Joined, result: Result) -> list[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from sam_repro.tables.points import Shown, by_chance
 from sam_repro.tables.results import Result
 from sam_repro.tables.spec import Claim
 from sam_repro.tables.statistics import Sample
@@ -35,6 +38,23 @@ def difference(value: Sample | None, decimals: int) -> str:
         return NONE
     inside = "" if value.low is None else f" [{value.low:+.{decimals}f}, {value.high:+.{decimals}f}]"
     return f"{value.mean:+.{decimals}f}{inside}"
+
+
+def point(shown: Shown) -> str:
+    """ "40%: ASAM over SGD +5.47 [+4.41, +6.53], claimed +3.21: same sign shown"."""
+    found = shown.point.difference
+    inside = "" if found.low is None else f" [{found.low:+.2f}, {found.high:+.2f}]"
+    printed = "" if shown.pair.claimed is None else f", claimed {shown.pair.claimed:+.2f}"
+    return f"{shown.row}: {shown.better} over {shown.worse} {found.value:+.2f}{inside}{printed}: {shown.point.verdict}"
+
+
+def points(shown: Sequence[Shown]) -> str:
+    """How many of a table's points hold, in a sentence."""
+    held = sum(one.holds for one in shown)
+    return (
+        f"{held} of {len(shown)} points hold after Holm's correction; {by_chance(shown):.1f} would show their sign by "
+        "chance if none did"
+    )
 
 
 def decimals(result: Result) -> int:

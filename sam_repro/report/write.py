@@ -13,7 +13,7 @@ from sam_repro.report import render_data, render_md, render_tex
 from sam_repro.runs.entry import Entry
 from sam_repro.tables.plan import PAPER, Planned
 from sam_repro.tables.results import Joined, join
-from sam_repro.tables.spec import Table
+from sam_repro.tables.spec import MINI, Table
 
 RENDERERS = {
     "md": render_md.render,
@@ -24,15 +24,18 @@ RENDERERS = {
 Plans = Mapping[str, Mapping[str, list[Planned]]]  # budget -> table -> cells
 
 
-def budgets(entries: Mapping[str, Entry]) -> list[str]:
-    """The paper's, then those of which the ledger has runs."""
-    return [PAPER, *sorted({entry["budget"] for entry in entries.values()} & set(names()) - {PAPER})]
+def budgets(entries: Mapping[str, Entry], tables: Sequence[Table]) -> list[str]:
+    """The paper's, then those of which the ledger has runs; runs of a miniature say no budget of their own."""
+    small = {MINI for table in tables if table.miniature}
+    return [PAPER, *sorted(small | {entry["budget"] for entry in entries.values()} & set(names()) - {PAPER})]
 
 
 def joined(tables: Sequence[Table], planned: Plans, entries: Mapping[str, Entry], results: Path) -> list[Joined]:
     """Every table at every budget; of the budgets below the paper's only where there is a run."""
     found = [
-        join(table, cells[table.ref], entries, budget, results) for table in tables for budget, cells in planned.items()
+        join(table.at(budget), cells[table.ref], entries, budget, results)
+        for table in tables
+        for budget, cells in planned.items()
     ]
     return [item for item in found if item.budget == PAPER or item.any_run or len(planned) == 1]
 

@@ -50,7 +50,7 @@ def work(refs: Sequence[str], budget: str, patterns: Sequence[str], extra: Seque
     """All runs of the tables, or of those cells whose row/column matches a pattern, with extra overrides."""
     if budget not in options("budget"):
         raise UserError(f"budget={budget}: there is no such budget.{nearest(budget, options('budget'))}")
-    tables = [_chosen(spec.load(ref), patterns) for ref in refs]
+    tables = [_chosen(spec.load(ref).at(budget), patterns) for ref in refs]
     if not any(table.cells for table in tables):
         raise UserError(f"cells={','.join(patterns)}: no cell matches; write ROW/COLUMN, as in cells=resnet20/asam")
     planned = _planned([_with(table, extra) for table in tables], budget)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sam_repro.config.compose_many import compose_all
@@ -9,6 +10,7 @@ from sam_repro.config.experiments import Overrides
 from sam_repro.config.identity import run_id
 from sam_repro.config.schema import Config
 from sam_repro.errors import UserError
+from sam_repro.tables.miniature import SEED, of_seed
 from sam_repro.tables.spec import Cell, Table
 
 PAPER = "paper"
@@ -33,22 +35,27 @@ class Planned:
 
 
 def plan(tables: list[Table], budget: str = PAPER) -> dict[str, list[Planned]]:
-    """Every cell of some tables with its runs, by the table's name."""
-    extra = () if budget == PAPER else (f"budget={budget}",)
-    wanted = [(*cell.overrides, *extra) for table in tables if _trained(table) for cell in table.cells]
-    composed = compose_all(wanted)
+    """Every cell of some tables with its runs, by the table's name. A miniature's runs are trained as written."""
+
+    def overrides_of(table: Table, cell: Cell) -> Overrides:
+        return cell.overrides if budget == PAPER or table.is_miniature else (*cell.overrides, f"budget={budget}")
+
+    cells = [(table, cell, overrides_of(table, cell)) for table in tables if _trained(table) for cell in table.cells]
+    composed = compose_all(
+        of_seed(overrides, seed) for _, cell, overrides in cells for seed in _templates(overrides, cell.seeds)
+    )
     known = dict[tuple[Overrides, int], tuple[Run, ...]]()
 
     def planned(table: Table, cell: Cell) -> Planned:
         if not _trained(table):
             return Planned(cell, None, (), table.not_run)
-        overrides = (*cell.overrides, *extra)
-        config = composed[overrides]
+        overrides = overrides_of(table, cell)
+        config = composed[of_seed(overrides, 0)]
         if isinstance(config, UserError):
             return Planned(cell, None, (), str(config), broken=True)
         seeds = min(cell.seeds, config.budget.seeds or cell.seeds)
         if (overrides, seeds) not in known:
-            known[overrides, seeds] = tuple(_run(config, overrides, seed) for seed in range(seeds))
+            known[overrides, seeds] = tuple(_run(composed, overrides, seed) for seed in range(seeds))
         return Planned(cell, config, known[overrides, seeds])
 
     return {table.ref: [planned(table, cell) for cell in table.cells] for table in tables}
@@ -58,5 +65,13 @@ def _trained(table: Table) -> bool:
     return not table.not_run
 
 
-def _run(config: Config, overrides: Overrides, seed: int) -> Run:
-    return Run(run_id(replace(config, seed=seed)), seed, (*overrides, f"seed={seed}"))
+def _templates(overrides: Overrides, seeds: int) -> range:
+    """The seeds whose configurations differ in more than the seed; composing takes time."""
+    return range(seeds if any(SEED in override for override in overrides) else 1)
+
+
+def _run(composed: Mapping[Overrides, Config | UserError], overrides: Overrides, seed: int) -> Run:
+    mine = of_seed(overrides, seed)
+    config = composed[mine]
+    assert isinstance(config, Config), "seeds differ in a value and not in what is wrong with them"
+    return Run(run_id(replace(config, seed=seed)), seed, (*mine, f"seed={seed}"))

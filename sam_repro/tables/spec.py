@@ -14,6 +14,8 @@
     rows: {resnet20: {label: ResNet-20, experiment: NAME, overrides: [...], claims: {sgd: 93.18 ± 0.21}}}
     cells: {resnet20/sgd: [...]} # a cell's own overrides
     footnotes: [...]
+    points: [[sam, sgd], [asam, sgd]]  # the pairs of columns that the table is about: the first is said to be better
+    miniature: {...}             # the same question for a laptop, in these same words: sam_repro.tables.miniature
 
 A cell is its row's experiment with these overrides on top; the recipe stands in the experiment alone. A column without
 overrides takes the experiment's own method. A claim is the printed text, so that the YAML can be laid beside the paper;
@@ -24,7 +26,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +35,12 @@ import yaml
 from sam_repro import CONFIGS
 from sam_repro.errors import UserError, hint
 from sam_repro.files.strict import Fields, Loader, known_keys, mapping
+from sam_repro.tables.miniature import inherited
 
+MINI = "mini"  # the budget that takes a table's miniature
 _TABLE = {
     "title", "source", "metric", "unit", "statistic", "kind", "n", "seeds", "baseline", "experiment", "overrides",
-    "columns", "rows", "cells", "footnotes", "not_run",
+    "columns", "rows", "cells", "footnotes", "not_run", "points", "miniature",
 }  # fmt: skip
 _COLUMN = {"label", "overrides", "metric", "unit", "footnote"}
 _ROW = _COLUMN | {"claims", "n", "seeds", "succeeded", "baseline", "experiment"}
@@ -81,6 +85,16 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Pair:
+    """What the table is about: that one of its columns is better than another, in a row."""
+
+    row: str
+    better: str
+    worse: str
+    claimed: float | None  # the printed difference, where both cells have a claim
+
+
+@dataclass(frozen=True)
 class Table:
     ref: str  # "asam/2"
     title: str
@@ -92,6 +106,13 @@ class Table:
     footnotes: tuple[str, ...]
     not_run: str | None
     figure: bool  # read from configs/figure: cells of a figure whose values are not at hand
+    pairs: tuple[Pair, ...] = ()
+    miniature: Table | None = None
+    is_miniature: bool = False
+
+    def at(self, budget: str) -> Table:
+        """The table that this budget trains: its miniature, if it has one."""
+        return self.miniature if budget == MINI and self.miniature else self
 
     @property
     def paper(self) -> str:
@@ -128,7 +149,13 @@ def load(ref: str, configs: Path = CONFIGS) -> Table:
         data = yaml.load(path.read_text(encoding="utf-8"), Loader=Loader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"table {ref}: {' '.join(str(error).split())}") from None
-    return _table(ref, data, figure=path.parents[1].name == "figure")
+    table = _table(ref, data, figure=path.parents[1].name == "figure")
+    if not data.get("miniature"):
+        return table
+    small = _table(ref, inherited(f"table {ref} miniature", data), figure=table.figure)
+    claimed = {(pair.row, pair.better, pair.worse): pair.claimed for pair in table.pairs}
+    pairs = [replace(pair, claimed=claimed.get((pair.row, pair.better, pair.worse))) for pair in small.pairs]
+    return replace(table, miniature=replace(small, pairs=tuple(pairs), is_miniature=True))
 
 
 def load_all(configs: Path = CONFIGS) -> list[Table]:
@@ -173,7 +200,25 @@ def _table(ref: str, data: Any, *, figure: bool) -> Table:
         footnotes=tuple(str(x) for x in fields.get("footnotes", ())),
         not_run=fields.get("not_run"),
         figure=figure,
+        pairs=_pairs(where, fields.get("points") or [], rows, columns, cells),
     )
+
+
+def _pairs(
+    where: str, found: Any, rows: Iterable[str], columns: Iterable[str], cells: Iterable[Cell]
+) -> tuple[Pair, ...]:
+    if not isinstance(found, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in found):
+        raise UserError(f"{where}: points must be a list of [better column, worse column], is {found!r}")
+    means = {(cell.row, cell.column): cell.claim.mean for cell in cells}
+    pairs = []
+    for row in rows:
+        for better, worse in found:
+            for column in (better, worse):
+                if column not in columns:
+                    raise UserError(f"{where}: points names the column {column!r}: {hint(str(column), columns)}")
+            high, low = means[row, better], means[row, worse]
+            pairs.append(Pair(row, better, worse, None if high is None or low is None else high - low))
+    return tuple(pairs)
 
 
 def _cell(ref: str, table: Fields, row: tuple[str, Fields], column: tuple[str, Fields], own: Mapping[str, Any]) -> Cell:

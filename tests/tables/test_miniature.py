@@ -1,0 +1,85 @@
+"""A table's miniature: what it takes over, what it trains, and what it judges."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from sam_repro.config.compose import compose
+from sam_repro.config.identity import run_id
+from sam_repro.errors import UserError
+from sam_repro.tables import spec
+from sam_repro.tables.plan import plan
+from sam_repro.tables.points import points
+from sam_repro.tables.results import join
+
+TABLE = {
+    "title": "T",
+    "source": {"paper": "P", "where": "table 1"},
+    "metric": "test_accuracy",
+    "unit": "%",
+    "n": 3,
+    "columns": {"sgd": {"label": "SGD"}, "sam": {"label": "SAM"}},
+    "rows": {"a": {"label": "A", "claims": {"sgd": "90.00 ± 0.10", "sam": "91.00 ± 0.10"}}},
+    "points": [["sam", "sgd"]],
+    "miniature": {
+        "seeds": 2,
+        "overrides": ["schedule.epochs=1"],
+        "columns": {"sgd": {"overrides": ["method=plain"]}, "sam": {"overrides": ["method=sam"]}},
+        "rows": {"a": {"overrides": ["dataset.label_noise.rate=0.4", "dataset.label_noise.seed={seed}"]}},
+    },
+}
+
+
+def load(folder: Path, **changes: object) -> spec.Table:
+    (folder / "table/p").mkdir(parents=True, exist_ok=True)
+    (folder / "table/p/1.yaml").write_text(yaml.safe_dump(TABLE | changes, sort_keys=False))
+    return spec.load("p/1", folder)
+
+
+def test_it_takes_over_what_it_does_not_say(tmp_path: Path) -> None:
+    table = load(tmp_path)
+    small = table.at("mini")
+    assert (table.at("paper"), table.at("smoke")) == (table, table)
+    assert small.is_miniature
+    assert (small.title, small.source, small.statistic) == (table.title, table.source, "last")
+    assert [line.label for line in (*small.rows, *small.columns)] == ["A", "SGD", "SAM"]
+    assert [pair.claimed for pair in small.pairs] == [pytest.approx(1.0)], "the paper's difference, to be seen beside"
+    assert all(cell.claim.mean is None for cell in small.cells), "it has no levels to judge"
+
+
+def test_its_runs_are_those_that_its_overrides_train(tmp_path: Path) -> None:
+    small = load(tmp_path).at("mini")
+    (cell,) = [c for c in plan([small], "mini")["p/1"] if c.cell.column == "sam"]
+    assert [run.overrides[-2:] for run in cell.runs] == [
+        ("dataset.label_noise.seed=0", "seed=0"),
+        ("dataset.label_noise.seed=1", "seed=1"),
+    ]
+    assert [run.id for run in cell.runs] == [run_id(compose(run.overrides)) for run in cell.runs]
+
+
+def test_a_pair_of_unknown_columns_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="points names the column 'asam'"):
+        load(tmp_path, points=[["asam", "sgd"]])
+    with pytest.raises(UserError, match="points must be a list"):
+        load(tmp_path, points="sam, sgd")
+
+
+@pytest.mark.parametrize(
+    ("sam", "verdict", "holds"), [(80.0, "same sign shown", True), (60.0, "opposite shown", False)]
+)
+def test_it_judges_the_point(tmp_path: Path, sam: float, verdict: str, holds: bool) -> None:
+    small = load(tmp_path).at("mini")
+    planned = plan([small], "mini")["p/1"]
+    entries = {}
+    for cell in planned:
+        for run in cell.runs:
+            value = (sam if cell.cell.column == "sam" else 70.0) + 0.1 * run.seed
+            metric = {"last": value, "best": value, "best_epoch": 1}
+            facts = {"run_id": run.id, "status": "done", "budget": "paper", "hardware": {}, "recipe_version": 1}
+            entries[run.id] = {**facts, "metrics": {"test_accuracy": metric}, "seconds": 1.0, "passes": 1.0}
+    (shown,) = points(join(small, planned, entries, "mini", tmp_path))  # type: ignore[arg-type]
+    assert (shown.point.verdict, shown.holds) == (verdict, holds)
+    assert shown.point.difference.value == pytest.approx(sam - 70.0)
