@@ -11,7 +11,7 @@ os.environ["HYDRA_FULL_ERROR"] = "1"
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from sam_repro import CONFIGS, signals
 from sam_repro.config.compose import one_line, typed
@@ -81,4 +81,7 @@ def _train(node: DictConfig) -> int:
     config = typed(node)
     from sam_repro.launch import launch
 
-    return launch(config, HydraConfig.get().overrides.task)
+    # As typed: what `${oc.env:KEY}` stands for may be a secret, and these words go into the ledger.
+    words = OmegaConf.to_container(HydraConfig.get().overrides.task, resolve=False)
+    assert isinstance(words, list)
+    return launch(config, [str(word) for word in words])

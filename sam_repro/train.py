@@ -171,11 +171,14 @@ def claimed(folder: Path, results_dir: str, ranks: Ranks) -> Iterator[bool]:
     free, mistake = True, ""
     if ranks.main:
         try:
+            ledger.probe(results_dir)  # what would be wrong after the training is better said before it
             folder.mkdir(parents=True, exist_ok=True)
             lock.acquire()
         except Timeout:
             free = False
             print(f"another process is training this run ({folder}): wait for it, or stop it first", flush=True)
+        except UserError as error:
+            mistake = str(error)
         except OSError as error:
             if error.errno in FULL:
                 raise

@@ -6,9 +6,11 @@ them back into floats. A line that a killed writer left half-written is never va
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
+import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from io import BufferedReader
@@ -57,8 +59,12 @@ def append(descriptor: int, text: str) -> None:
 
 
 def open_to_append(path: str | os.PathLike[str]) -> int:
-    """A descriptor for `append`."""
-    return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    """A descriptor for `append`. What is no regular file is an OSError, as a folder is."""
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EEXIST, "is no file", str(path))
+    return descriptor
 
 
 def read_lines(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], list[str]]:

@@ -1,7 +1,8 @@
 """One line of the ledger: what a run leaves behind when it ends, written by the trainer, read by every table.
 
 The newest line of a run counts as a whole: an evaluation that adds a metric appends the entry again with the metric
-added. Accuracies are in percent (0 ... 100), as the papers print them.
+added. The ledger is meant to be shared, so an entry says nothing of where: no path, host or account. Accuracies are in
+percent (0 ... 100), as the papers print them.
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NotRequired, TypedDict, cast
 
 from sam_repro.config.identity import RECIPE_VERSION, run_id, science
 from sam_repro.config.schema import Config
 
 ENDED = ("done", "collapsed")
+WHERE = ("dataset.root", "results_dir", "model.weights", "track.project", "track.entity", "hydra.run.dir",
+         "hydra.sweep.dir")  # fmt: skip
 OF_A_RUN = ("test_accuracy", "test_top5")  # the epoch records that become metrics of the entry
 
 
@@ -29,7 +33,7 @@ class Entry(TypedDict):
 
     run_id: str
     recipe_version: int
-    overrides: list[str]  # what the run was started with, `+experiment=...` included
+    overrides: list[str]  # what the run was started with, as typed, `+experiment=...` included and `WHERE` left out
     config: dict[str, Any]  # the science part of the configuration, as `sam_repro.identity.science` gives it
     seed: int
     budget: str  # paper, mini, smoke, ...
@@ -57,7 +61,7 @@ def entry_of(
     return {
         "run_id": run_id(config),
         "recipe_version": RECIPE_VERSION,
-        "overrides": list(overrides),
+        "overrides": [word for word in overrides if word.lstrip("+~").partition("=")[0] not in WHERE],
         "config": science(config),
         "seed": config.seed,
         "budget": config.budget.name,
@@ -103,16 +107,20 @@ def usable(lines: Iterable[Mapping[str, Any]]) -> tuple[list[Entry], list[str]]:
     """
     kept, complaints = list[Entry](), list[str]()
     for line in lines:
-        if fault := _fault(line):
-            name = line.get("run_id")
-            shown = name if isinstance(name, str) and name.isalnum() and name.isascii() else _short(name)
-            complaints.append(f"the ledger's line of run {shown} {fault}: skipped")
+        if problem := fault(line):
+            complaints.append(f"the ledger's line of run {shown(line)} {problem}: skipped")
         else:
             kept.append(cast(Entry, dict(line)))
     return kept, complaints
 
 
-def _fault(line: Mapping[str, Any]) -> str | None:
+def shown(line: Mapping[str, Any]) -> str:
+    """The run's id, for a sentence: a line may name its run as it likes."""
+    name = line.get("run_id")
+    return name if isinstance(name, str) and name.isalnum() and name.isascii() else _short(name)
+
+
+def fault(line: Mapping[str, Any]) -> str | None:
     """Why a line can't be used. Unknown keys are no fault."""
     if odd := _odd(line):
         return odd
@@ -123,6 +131,8 @@ def _fault(line: Mapping[str, Any]) -> str | None:
             return f"has no {key}"
         if not isinstance(line[key], kind) or isinstance(line[key], bool):
             return f"has {key}={_short(line[key])}"
+    if "finished" in line and not _moment(line["finished"]):
+        return f"has finished={_short(line['finished'])}"
     if line["status"] not in ENDED:
         return f"has status={_short(line['status'])}"
     # A run may not know what it spent: `sam_repro.report.tables.total_passes` leaves it out.
@@ -168,6 +178,15 @@ def _odd(value: object, depth: int = 0) -> str | None:
     elif isinstance(value, list):
         inner = value
     return next(filter(None, (_odd(item, depth + 1) for item in inner)), None)
+
+
+def _moment(text: str) -> bool:
+    """Whether a text is a moment in ISO 8601."""
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _finite(value: object) -> bool:

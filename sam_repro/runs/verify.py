@@ -14,6 +14,7 @@ from yaml import YAMLError
 
 from sam_repro.config.identity import RECIPE_VERSION, run_id
 from sam_repro.config.schema import Config
+from sam_repro.runs import ledger
 from sam_repro.runs.entry import Entry
 
 CONFIG = "config.yaml"
@@ -27,7 +28,8 @@ class Finding:
 
 def check(entries: list[Entry], results: Path) -> list[Finding]:
     """Of the ledger's lines, then of the run folders."""
-    found = [finding for entry in entries for finding in _entry(entry)]
+    found = [Finding(text, True) for text in ledger.altered(results)]
+    found += [finding for entry in entries for finding in _entry(entry)]
     for folder in sorted((results / "runs").glob("*/")):
         found += _folder(folder)
     return [*found, *_code(entries)]

@@ -387,7 +387,7 @@ def test_verify_knows_a_run_on_a_folder_of_images(tmp_path: Path) -> None:
     images = tmp_path / "images" / "train" / "cat"
     images.mkdir(parents=True)
     (images / "1.png").write_bytes(b"content")
-    config = compose(["dataset=folder", f"dataset.root={tmp_path / 'images'}"])
+    config = compose(["dataset=folder", f"dataset.root={tmp_path / 'images'}", "dataset.classes=2"])
     records = epochs(60.0, 0)
     summary = summarise(records, "done", passes=1.0, wall_seconds=1.0)
     entry = entry_of(config, [], records, summary, ENV)

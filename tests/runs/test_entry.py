@@ -31,6 +31,12 @@ def test_a_run_comes_back_as_it_was_written(tmp_path: Path) -> None:
     assert (kept["run_id"], kept["seed"], kept["budget"]) == (run_id(CONFIG), 3, "mini")
 
 
+def test_where_it_ran_is_left_out() -> None:
+    summary = summarise(epochs(80.0, 3), "done", passes=10.0, wall_seconds=5.0)
+    words = ["seed=3", "dataset.root=/home/me", "+track.entity=me", "results_dir=/mnt", "++model.weights=/w.pt"]
+    assert entry_of(CONFIG, words, epochs(80.0, 3), summary, ENV)["overrides"] == ["seed=3"]
+
+
 def test_each_metric_has_its_own_best() -> None:
     records = epochs(80.0, 0)
     records[4]["test_top5"] = 99.5
@@ -110,6 +116,8 @@ DEEP = "[" * 60 + "]" * 60
         ("config/loop", DEEP),
         ("config/dataset", '{"images": ["a"]}'),
         ("finished", "7"),
+        ("finished", '"9999"'),
+        ("finished", '"2026-13-01T00:00:00"'),
         ("overrides", '"seed=3"'),
         ("overrides", '["seed=3", 4]'),
         ("run_id", "[1]"),

@@ -1,5 +1,7 @@
 """The ledger loses nothing: not to other writers, killed ones, damage, full disks or merges."""
 
+import errno
+import fcntl
 import json
 import os
 import signal
@@ -91,17 +93,81 @@ def test_a_damaged_line_is_reported_and_skipped(tmp_path: Path, damage: bytes) -
     assert str(path) in problems[0]
 
 
-def test_the_newest_entry_of_a_run_counts_wherever_its_line_is(tmp_path: Path) -> None:
+def test_the_last_line_of_a_run_counts_whatever_its_clock_said(tmp_path: Path) -> None:
     put(
         tmp_path,
         line("a", "2026-01-02T00:00:00+00:00", last=2),
-        line("a", "2026-01-03T00:00:00+00:00", last=3),
+        line("a", "2099-01-03T00:00:00+00:00", last=3),
         line("b", "2026-01-01T00:00:00+00:00", last=9),
         line("a", "2026-01-01T00:00:00+00:00", last=1),
     )
     entries, problems = ledger.read(tmp_path)
-    assert [(entry["run_id"], entry["last"]) for entry in entries] == [("b", 9), ("a", 3)]
+    assert sorted((entry["run_id"], entry["last"]) for entry in entries) == [("a", 1), ("b", 9)]
     assert problems == []
+
+
+GOOD = {
+    "run_id": "a", "config": {}, "seed": 1, "budget": "mini", "status": "done", "passes": 1.0, "seconds": 1.0,
+    "metrics": {"test_accuracy": {"last": 80.0, "best": 81.0, "best_epoch": 2}}, "recipe_version": 1, "hardware": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("spoiled", [{"status": "Done"}, {"finished": "9999"}, {"seconds": "x"}, {"metrics": 3}])
+def test_a_line_that_cannot_be_used_hides_none_that_can(tmp_path: Path, spoiled: dict[str, Any]) -> None:
+    put(tmp_path, GOOD, GOOD | spoiled)
+    (entry,), problems = ledger.read(tmp_path)
+    assert entry["metrics"] == GOOD["metrics"]
+    assert len(problems) == 1
+    assert f"has {next(iter(spoiled))}=" in problems[0]
+
+
+def test_an_imported_line_never_replaces_ones_own(tmp_path: Path) -> None:
+    other = {**GOOD, "metrics": {"test_accuracy": {"last": 99.0, "best": 99.0, "best_epoch": 1}}}
+    theirs = put(tmp_path / "theirs", other | {"finished": "2099-01-01T00:00:00+00:00"}, other | {"run_id": "b"})
+    put(tmp_path / "mine", GOOD)
+    added, problems = ledger.merge(tmp_path / "mine", theirs)
+    assert added == 2
+    assert problems == [f"run a has another result in {theirs}: the one that was here counts"]
+    found = {entry["run_id"]: entry["metrics"]["test_accuracy"]["last"] for entry in ledger.read(tmp_path / "mine")[0]}
+    assert found == {"a": 80.0, "b": 99.0}
+    assert ledger.merge(tmp_path / "mine", theirs) == (0, [])
+    # Training it here makes it one's own; evaluating it does not.
+    assert ledger.amend(tmp_path / "mine", "b", lambda before: before)
+    put(tmp_path / "mine", {**GOOD, "run_id": "b"})
+    ledger.merge(tmp_path / "mine", put(tmp_path / "third", {**other, "run_id": "b", "seed": 2}))
+    assert {entry["run_id"]: entry["seed"] for entry in ledger.read(tmp_path / "mine")[0]} == {"a": 1, "b": 1}
+    assert {e["metrics"]["test_accuracy"]["last"] for e in ledger.read(tmp_path / "mine")[0]} == {80.0}
+
+
+def test_an_altered_number_is_noticed(tmp_path: Path) -> None:
+    path = put(tmp_path / "mine", GOOD, GOOD | {"run_id": "b", "passes": float("nan"), "budget": "ü\ud800"})
+    assert ledger.altered(tmp_path / "mine") == []
+    path.write_text(path.read_text().replace("80.0", "90.0", 1))
+    assert ledger.altered(tmp_path / "mine") == ["a line of run a was altered after it was written"]
+    assert "was altered" in ledger.read(tmp_path / "mine")[1][0]
+    # Taking the line over does not make it good.
+    assert "was altered" in " ".join(ledger.merge(tmp_path / "other", path)[1])
+    assert len(ledger.altered(tmp_path / "other")) == 1
+
+
+def test_a_file_system_without_locks_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    put(tmp_path, GOOD, GOOD | {"run_id": "b"})
+    ledger.probe(tmp_path)
+    assert [entry["run_id"] for entry in ledger.read(tmp_path)[0]] == ["a", "b"]
+
+
+def test_what_is_no_file_is_found_before_the_training(tmp_path: Path) -> None:
+    ledger.probe(tmp_path / "new")
+    for make in (Path.mkdir, os.mkfifo):
+        results = tmp_path / make.__name__
+        results.mkdir()
+        make(results / ledger.FILE)
+        with pytest.raises(UserError, match=r"can't write .*ledger\.jsonl"):
+            ledger.probe(results)
 
 
 def test_what_is_not_given_is_filled_in(tmp_path: Path) -> None:
