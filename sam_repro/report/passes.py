@@ -1,0 +1,117 @@
+"""Accuracy over cost as one SVG file: a panel for each row of a table, a point with its 95 % interval for each column.
+
+A method that takes two passes a step stands further to the right than the baseline it is compared with, and beside the
+baseline that was given as many passes. The file carries its own style, light and dark, and needs nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from html import escape
+
+from sam_repro.report.curves import nice_ticks
+from sam_repro.tables.results import Joined, Result
+
+WIDTH, HEIGHT = 330, 260
+LEFT, RIGHT, TOP, BOTTOM = 44, 14, 30, 40
+# Distinguishable with any colour vision; each column has a shape of its own as well, for print.
+COLOURS = ("#0072b2", "#56b4e9", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
+STYLE = """
+text { font: 12px system-ui, sans-serif; fill: #333 } .head { font-weight: 600; font-size: 13px }
+.grid { stroke: #ddd } .bar { stroke-width: 1.5 } .back { fill: #fff }
+@media (prefers-color-scheme: dark) { text { fill: #ddd } .grid { stroke: #444 } .back { fill: #111 } }
+"""
+
+
+def render(joined: Joined) -> str | None:
+    """None where a row of the table has nothing measured with an interval."""
+    rows = [(row.label, _shown(joined, row.id)) for row in joined.table.rows]
+    rows = [(label, results) for label, results in rows if results]
+    if not rows:
+        return None
+    width = WIDTH * len(rows)
+    height = HEIGHT + 26
+    panels = [
+        f'<svg x="{WIDTH * place}" y="0" width="{WIDTH}" height="{HEIGHT}">{_panel(joined, label, results)}</svg>'
+        for place, (label, results) in enumerate(rows)
+    ]
+    title = escape(joined.table.title)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'role="img"><title>{title}</title><style>{STYLE}</style>'
+        f'<rect class="back" width="{width}" height="{height}"/>{"".join(panels)}{_legend(joined)}</svg>\n'
+    )
+
+
+def _shown(joined: Joined, row: str) -> list[tuple[int, Result]]:
+    """(place of its column, result), of the cells that have an interval."""
+    found = [(place, joined.result(row, column.id)) for place, column in enumerate(joined.table.columns)]
+    return [(place, r) for place, r in found if (value := joined.measured(r)) is not None and value.low is not None]
+
+
+def _panel(joined: Joined, label: str, results: Sequence[tuple[int, Result]]) -> str:
+    intervals = [(value.low, value.high) for _, r in results if (value := joined.measured(r)) is not None]
+    lows, highs = [low for low, _ in intervals if low is not None], [high for _, high in intervals if high is not None]
+    ticks = nice_ticks(min(lows), max(highs))
+    costs = nice_ticks(0.0, max(_passes(r) for _, r in results) / 1000)
+
+    def x(thousands: float) -> float:
+        return LEFT + thousands / costs[-1] * (WIDTH - LEFT - RIGHT)
+
+    def y(value: float) -> float:
+        return HEIGHT - BOTTOM - (value - ticks[0]) / (ticks[-1] - ticks[0]) * (HEIGHT - TOP - BOTTOM)
+
+    unit = joined.results[0].cell.unit
+    out = [f'<text class="head" x="{LEFT}" y="18">{escape(label)}</text>']
+    for tick in ticks:
+        out.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>')
+        out.append(f'<text x="{LEFT - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:g}{escape(unit)}</text>')
+    for cost in costs:
+        out.append(f'<text x="{x(cost):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{cost:g}</text>')
+    middle = (LEFT + WIDTH - RIGHT) / 2
+    out.append(f'<text x="{middle:.1f}" y="{HEIGHT - 6}" text-anchor="middle">thousand passes over a batch</text>')
+    # Columns of equal cost stand beside each other, in the columns' order, and not on top of each other.
+    seen: dict[float, int] = {}
+    for place, result in results:
+        cost = _passes(result) / 1000
+        number = seen[cost] = seen.get(cost, -1) + 1
+        shared = sum(_passes(other) / 1000 == cost for _, other in results)
+        out.append(_point(joined, place, result, x(cost) + 14 * (number - (shared - 1) / 2), y))
+    return "".join(out)
+
+
+def _point(joined: Joined, place: int, result: Result, x: float, y: Callable[[float], float]) -> str:
+    value = joined.measured(result)
+    assert value is not None
+    assert value.low is not None
+    assert value.high is not None
+    colour = COLOURS[place % len(COLOURS)]
+    words = f"{joined.table.columns[place].label}: {value.mean:.2f} [{value.low:.2f}, {value.high:.2f}], n = {value.n}"
+    ends = f'y1="{y(value.low):.1f}" y2="{y(value.high):.1f}"'
+    bar = f'<line class="bar" stroke="{colour}" x1="{x:.1f}" x2="{x:.1f}" {ends}/>'
+    return f"<g><title>{escape(words)}</title>{bar}{_mark(place, x, y(value.mean))}</g>"
+
+
+def _mark(place: int, x: float, y: float) -> str:
+    colour = COLOURS[place % len(COLOURS)]
+    shapes = (
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{colour}"/>',
+        f'<circle class="back" cx="{x:.1f}" cy="{y:.1f}" r="4.5" stroke="{colour}" stroke-width="2"/>',
+        f'<rect x="{x - 4.5:.1f}" y="{y - 4.5:.1f}" width="9" height="9" fill="{colour}"/>',
+        f'<path d="M{x:.1f} {y - 6:.1f}l6 6l-6 6l-6 -6Z" fill="{colour}"/>',
+    )
+    return shapes[place % len(shapes)]
+
+
+def _legend(joined: Joined) -> str:
+    items, x = [], float(LEFT)
+    for place, column in enumerate(joined.table.columns):
+        label = f'<text x="{x + 12:.1f}" y="{HEIGHT + 12}">{escape(column.label)}</text>'
+        items.append(_mark(place, x, HEIGHT + 8) + label)
+        x += 34 + 6.6 * len(column.label)
+    return "".join(items)
+
+
+def _passes(result: Result) -> float:
+    """Of a run, on average."""
+    return result.passes / result.finished

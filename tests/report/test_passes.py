@@ -1,0 +1,53 @@
+"""The picture of accuracy over cost."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+
+from sam_repro.report import passes
+from sam_repro.tables.results import Joined, Result
+from sam_repro.tables.spec import Cell, Claim, Line, Table
+from sam_repro.tables.statistics import Verdict, sample
+
+COLUMNS = (Line("sgd", "SGD", None), Line("long", "SGD <long>", None), Line("sam", "SAM & co", None))
+
+
+def result(column: str, values: list[float], spent: float) -> Result:
+    cell = Cell("p/1", "a", column, Claim("missing"), "test_accuracy", "%", 3, (), None)
+    found = sample(values)
+    verdict = Verdict("no_claim", "")
+    return Result(cell, 3, len(values), len(values), found, found, None, verdict, (), 1.0, spent * len(values), None)
+
+
+def joined(*results: Result) -> Joined:
+    table = Table("p/1", "A <title>", "P", "last", (Line("a", "row", None),), COLUMNS, (), (), None, False)
+    return Joined(replace(table, is_miniature=True), "mini", results, (), ())
+
+
+def test_dearer_columns_stand_further_right_and_better_ones_higher(tmp_path: Path) -> None:
+    svg = passes.render(
+        joined(
+            result("sgd", [70.0, 71.0, 72.0], 1000),
+            result("long", [80.0, 81.0, 82.0], 2000),
+            result("sam", [75.0, 76.0, 77.0], 2000),
+        )
+    )
+    assert svg is not None
+    ET.fromstring(svg)  # well-formed, the labels escaped
+    bars = {
+        label: (float(x), float(low), float(high))
+        for label, x, low, high in re.findall(
+            r'<title>([^<]*?): [^<]*</title><line[^>]* x1="([\d.]+)" x2="[\d.]+" y1="([\d.]+)" y2="([\d.]+)"', svg
+        )
+    }
+    assert bars["SGD"][0] < bars["SGD &lt;long&gt;"][0] < bars["SAM &amp; co"][0], "equal costs stand side by side"
+    assert bars["SGD"][1] > bars["SAM &amp; co"][1] > bars["SGD &lt;long&gt;"][1], "a better one is higher: a smaller y"
+    assert all(low > high for _, low, high in bars.values())
+
+
+def test_a_single_run_has_no_interval_and_no_place() -> None:
+    single = joined(result("sgd", [70.0], 1000), result("long", [71.0], 2000), result("sam", [72.0], 2000))
+    assert passes.render(single) is None
