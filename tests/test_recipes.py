@@ -16,6 +16,7 @@ import yaml
 sys.path.insert(0, str(Path(__file__).with_name("recipes")))
 from shipped import RUN_IDS, cells, config, derived, header, names, path, published, run_ids
 
+from sam_repro import CONFIGS
 from sam_repro.config.budget import epochs, warmup_epochs, within_budget
 from sam_repro.config.compose import compose
 from sam_repro.config.compose_many import compose_all
@@ -184,6 +185,21 @@ def test_an_experiment_written_out_is_what_hydra_composes(overrides: tuple[str, 
     found = compose_all(wanted.values())
     for name in chosen:
         assert found[wanted[name]] == config(name, *overrides), name
+
+
+def test_another_method_keeps_nothing_of_an_experiments_own() -> None:
+    """Least of all its radius; and a method's file that holds nothing but values is there for an experiment alone."""
+    switched = {name: (f"+experiment={name}", "method=sam") for name in names()}
+    found, sam = compose_all(switched.values()), compose(["method=sam"]).method
+    for name in names():
+        run = found[switched[name]]
+        assert isinstance(run, Config), name
+        assert run.method == sam, name
+    recipes = "".join(file.read_text(encoding="utf-8") for file in (CONFIGS / "experiment").rglob("*.yaml"))
+    for file in (CONFIGS / "method").glob("*.yaml"):
+        values = yaml.safe_load(file.read_text(encoding="utf-8"))
+        used = f"/method: {file.stem}\n" in recipes or file.stem == "sam_demo"
+        assert "name" in values or used, f"{file.name}: let the column say these values"
 
 
 @pytest.mark.parametrize("budget", ["mini", "smoke"])

@@ -26,7 +26,7 @@ def test_two_runs_on_each_gpu_round_after_round(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_threads_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sam_repro.sweep.slots.cores", lambda: 16)
+    monkeypatch.setattr("sam_repro.sweep.launchers.slots.cores", lambda: 16)
     assert [place.threads for place in slots(None, 1, cpu_slots=3, ranks=1)] == [5, 5, 5]
     assert [place.threads for place in slots("0-1", per_gpu=2, cpu_slots=1, ranks=1)] == [4] * 4
     assert slots("0-3", per_gpu=1, cpu_slots=1, ranks=4)[0].threads == 4
@@ -96,7 +96,7 @@ def test_a_dry_run_prints_commands_and_writes_nothing(tmp_path: Path) -> None:
     assert [line.split(" (")[0] for line in lines if line.startswith("#")] == [
         f"# asam/2 resnet20 {method} seed 0" for method in ("sgd", "sam", "asam")
     ]
-    assert lines[2].startswith("python -m sam_repro dataset=cifar10")
+    assert lines[2].startswith("python -m sam_repro +experiment=asam_cifar10_resnet20 ")
     assert lines[-1] == "False 0"  # and torch was not imported
     assert not list(tmp_path.iterdir())
 
