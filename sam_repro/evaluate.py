@@ -127,7 +127,7 @@ def trained(config: Config, folder: Path) -> nn.Module:
     from sam_repro import models
 
     file = folder / "weights.safetensors"
-    bare = replace(config.model, pretrained=False, weights=None)
+    bare = replace(config.model, pretrained=False, weights=None, weights_sha256=None)
     model = models.build(bare, config.dataset.classes, config.dataset.image_size)
     try:
         model.load_state_dict(load_file(file))

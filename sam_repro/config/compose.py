@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from hydra import compose as hydra_compose
@@ -24,6 +25,7 @@ from sam_repro.config.schema import Config
 from sam_repro.data.declared import Source
 from sam_repro.data.listing import count_classes
 from sam_repro.errors import UserError, nearest
+from sam_repro.files.digest import file_sha256
 
 ConfigStore.instance().store(name="schema", node=Said)
 
@@ -55,6 +57,9 @@ def checked(words: Any) -> Config:
     config = settled(words)
     if config.dataset.name is Source.folder and not config.dataset.classes:
         config.dataset.classes = count_classes(config.dataset.root)
+    weights = config.model.weights
+    if weights is not None and config.model.weights_sha256 is None and Path(weights).is_file():
+        config.model = replace(config.model, weights_sha256=file_sha256(weights))
     return check(within_budget(config))
 
 

@@ -27,10 +27,10 @@ RECIPE_VERSION = 1
 
 # Names and limits of other runs, places and speed: none of these changes a number.
 NOT_SCIENCE = frozenset({
-    "dataset.root", "dataset.workers", "dataset.skip_unreadable", "method.name", "budget.name", "budget.seeds",
-    "loop.eval_batch", "track", "results_dir", "force", "runtime.ranks", "runtime.device", "runtime.loss_scaler",
-    "runtime.channels_last", "runtime.compile", "runtime.determinism", "runtime.threads", "runtime.checkpoint_steps",
-    "runtime.checkpoint_minutes", "runtime.profile",
+    "dataset.root", "dataset.workers", "dataset.skip_unreadable", "model.weights_sha256", "method.name", "budget.name",
+    "budget.seeds", "loop.eval_batch", "track", "results_dir", "force", "runtime.ranks", "runtime.device",
+    "runtime.loss_scaler", "runtime.channels_last", "runtime.compile", "runtime.determinism", "runtime.threads",
+    "runtime.checkpoint_steps", "runtime.checkpoint_minutes", "runtime.profile",
 })  # fmt: skip
 
 
@@ -54,9 +54,8 @@ def science(config: Config, images: str | None = None) -> dict[str, Any]:
         found.setdefault("runtime", {})["ranks"] = ranks  # each chooses samples from its own share
     if config.dataset.name is Source.folder:
         found["dataset"]["images"] = images or _images(config.dataset.root)
-    if config.model.weights is not None and Path(config.model.weights).is_file():
-        # What is in the file counts, not where it lies.
-        found["model"]["weights"] = hashlib.sha256(Path(config.model.weights).read_bytes()).hexdigest()
+    if config.model.weights_sha256 is not None:
+        found["model"]["weights"] = config.model.weights_sha256  # what is in the file counts, not where it lies
     return found
 
 

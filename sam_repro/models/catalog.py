@@ -52,9 +52,10 @@ class ModelConfig:
     drop_path: float = 0.0  # timm: stochastic depth
     pretrained: bool = False  # resnet with its ImageNet stem, timm: timm's published weights, downloaded
     weights: str | None = None  # a file to start from, .safetensors or torch; a head of other classes starts afresh
+    weights_sha256: str | None = None  # what is in that file, which the run is known by; null: found when it is made
 
 
-# The fields of ModelConfig that an architecture reads, besides `architecture` and `weights`.
+# The fields of ModelConfig that an architecture reads, besides `architecture` and the file of weights.
 TAKES: dict[Architecture, frozenset[str]] = {
     Architecture.resnet_cifar: frozenset({"depth", "width", "stem"}),
     Architecture.wrn: frozenset({"depth", "width", "dropout"}),
@@ -96,7 +97,7 @@ def problems(model: ModelConfig, image_size: int | None = None) -> list[tuple[st
     """(field, what is wrong and how to mend it, to be read after the field), for every rule that this model breaks."""
     found: list[tuple[str, str]] = []
     takes, kind = TAKES[model.architecture], model.architecture.value
-    for field in (f.name for f in fields(model) if f.name not in ("architecture", "weights")):
+    for field in (f.name for f in fields(model) if f.name not in ("architecture", "weights", "weights_sha256")):
         value, neutral = getattr(model, field), NEUTRAL.get(field)
         if field in takes:
             if field in NEEDS and value is None:
@@ -133,6 +134,8 @@ def _values(model: ModelConfig) -> list[tuple[str, str]]:
         share = getattr(model, field)
         if not 0 <= share < 1:
             found.append((field, f"must be in [0, 1), is {share:g}"))
+    if model.weights is None and model.weights_sha256 is not None:
+        found.append(("weights_sha256", "goes with model.weights: leave it out"))
     if model.pretrained and model.weights is not None:
         found.append(("pretrained", "must be false where model.weights names a file"))
     if model.pretrained and model.stem is Stem.cifar:

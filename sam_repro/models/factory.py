@@ -23,7 +23,7 @@ def build(config: ModelConfig, classes: int, image_size: int) -> nn.Module:
         return timm_model(config, classes, image_size)
     model = _untrained(config, classes)
     if config.weights is not None:
-        load_weights(model, config.weights)
+        load_weights(model, config.weights, config.weights_sha256)
     return model
 
 

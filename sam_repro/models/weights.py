@@ -9,15 +9,18 @@ import torch
 from torch import Tensor, nn
 
 from sam_repro.errors import UserError
+from sam_repro.files.digest import file_sha256
 
 WRAPPERS = ("state_dict", "model")  # keys under which training scripts put the weights, beside their optimizer
 PREFIXES = ("module.", "_orig_mod.")  # left by DDP and by torch.compile
 
 
-def read_weights(path: str) -> dict[str, Tensor]:
-    """Name -> tensor, on the CPU, free of the wrappers of common training scripts."""
+def read_weights(path: str, sha256: str | None = None) -> dict[str, Tensor]:
+    """Name -> tensor, on the CPU, free of the wrappers of common training scripts. sha256: what the file must hold."""
     if not Path(path).is_file():
         raise UserError(f"model.weights={path}: there is no such file")
+    if sha256 is not None and file_sha256(path) != sha256:
+        raise UserError(f"model.weights={path} is not the file that the run was made with: start the command again")
     try:
         if path.endswith(".safetensors"):
             from safetensors.torch import load_file
@@ -67,9 +70,9 @@ def keep_own_head(state: dict[str, Tensor], model: nn.Module, heads: tuple[str, 
     return state | {name: own[name] for name in names}
 
 
-def load_weights(model: nn.Module, path: str) -> None:
+def load_weights(model: nn.Module, path: str, sha256: str | None = None) -> None:
     """Everything must fit but the head."""
-    state = keep_own_head(read_weights(path), model, (last_linear(model),))
+    state = keep_own_head(read_weights(path, sha256), model, (last_linear(model),))
     try:
         model.load_state_dict(state)
     except RuntimeError as error:
