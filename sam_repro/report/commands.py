@@ -151,11 +151,12 @@ def _expect_entries(file: Path) -> None:
 
 
 def verify(results: Path) -> int:
+    from sam_repro.report import text
     from sam_repro.runs import verify as checks
 
     findings = checks.check(list(_entries(results).values()), results)
     for finding in findings:
-        print(finding.text)
+        print(text.printable(finding.text))
     wrong = sum(finding.wrong for finding in findings)
     print(f"{len(findings) - wrong} remarks, {wrong} contradictions")
     return 1 if wrong else 0

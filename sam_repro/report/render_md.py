@@ -23,9 +23,8 @@ def render(joined: Joined) -> str:
         if shown := points(joined):
             parts.append(f"The paper's point: {text.points(shown)}.")
             parts += [f"- {text.point(one)}" for one in shown]
-        parts += [f"- Hardware: {name}" for name in joined.hardware] + [
-            f"- Versions: {name}" for name in joined.versions
-        ]
+        parts += [f"- Hardware: {text.markdown(name)}" for name in joined.hardware]
+        parts += [f"- Versions: {text.markdown(name)}" for name in joined.versions]
     parts += [f"- {note}" for note in notes(joined)]
     return _spaced(parts)
 
@@ -76,7 +75,9 @@ def _detail(joined: Joined, result: Result) -> list[str]:
 
 def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return "\n".join(
+        "| " + " | ".join(text.printable(cell).replace("|", "\\|") for cell in line) + " |" for line in lines
+    )
 
 
 def _spaced(parts: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from sam_repro.tables.points import Shown, by_chance
@@ -84,3 +85,13 @@ def large(value: float | None) -> str:
         if value >= limit:
             return f"{value / limit:.1f} {letter}"
     return f"{value:.0f}"
+
+
+def printable(words: str) -> str:
+    """On one line, without the characters that move a terminal's cursor: names may come from anywhere."""
+    return "".join(letter if letter.isprintable() else " " for letter in words)
+
+
+def markdown(words: str) -> str:
+    """As text inside a line of Markdown: what is said of a machine must make no row, link or element of its own."""
+    return re.sub(r"([\\|<`\[])", r"\\\1", printable(words))

@@ -373,6 +373,18 @@ def test_verify_tells_altered_from_old(tmp_path: Path) -> None:
     assert "does not fit" in report("verify", results=tmp_path, code=1).stdout
 
 
+def test_words_of_a_machine_stay_words(tmp_path: Path) -> None:
+    planned = cell(plan([spec.load("asam/6")])["asam/6"], "0", "sgd")
+    finish(tmp_path, planned, {0: 94.0})
+    entry = ledger.read(tmp_path)[0][0]
+    forged = "CPU\n\n| 100.0 | [best](http://x) <b>"
+    ledger.append(tmp_path, {**entry, "hardware": {"cpu": forged, "cores": 2}})
+    shown = report("render", "asam/6", results=tmp_path).stdout
+    assert r"- Hardware: CPU  \| 100.0 \| \[best](http://x) \<b>, 2 cores" in shown.splitlines()
+    ledger.append(tmp_path, {**entry, "run_id": "\x1b[2J\nno run"})
+    assert "\x1b" not in report("verify", results=tmp_path, code=1).stdout
+
+
 def test_verify_reads_the_folders_too(tmp_path: Path) -> None:
     planned = cell(plan([spec.load("asam/6")])["asam/6"], "0", "sgd")
     assert planned.config is not None
