@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 from commands import ROOT
@@ -167,6 +168,16 @@ def test_importing_methods_pulls_in_torch_and_nothing_else_of_weight() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     extra = set(done.stdout.split()) - set(sys.stdlib_module_names) - {"torch"}
     assert extra == {"sam_repro"}
+
+
+def test_what_is_imported_is_pinned() -> None:
+    pinned = {line.partition("==")[0].lower() for line in (ROOT / "constraints.txt").read_text().splitlines()}
+    owners = packages_distributions()
+    for file in files(""):
+        for top in {name.split(".")[0] for name in imports(file)} - set(sys.stdlib_module_names):
+            for owner in owners.get(top, []):
+                if top not in ("sam_repro", "hydra_plugins"):
+                    assert owner.lower() in pinned, f"{file.name} imports {top}: pin {owner} in constraints.txt"
 
 
 def test_files_stay_readable() -> None:

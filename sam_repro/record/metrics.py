@@ -38,6 +38,7 @@ from typing import Any
 
 from sam_repro.errors import UserError
 from sam_repro.files import lines
+from sam_repro.files.read import DamagedError, opened
 
 FILE = "metrics.jsonl"
 
@@ -119,9 +120,12 @@ def misfit(folder: str | os.PathLike[str], offset: int, sha256: str = "") -> str
     """
     path = Path(folder) / FILE
     try:
-        content = path.read_bytes()
+        with opened(path) as file:
+            content = file.read()
     except FileNotFoundError:
         content = b""
+    except DamagedError as error:
+        return str(error)
     if offset > len(content):
         return _too_short(path, len(content), offset)
     whole = content[:offset].split(b"\n")

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -168,3 +169,11 @@ def test_a_full_disk_is_an_error_and_leaves_whole_lines(small_disk: Path) -> Non
     content = (small_disk / FILE).read_bytes()
     assert content.endswith(b"\n")
     assert len(read(small_disk)) == content.count(b"\n") > 100
+
+
+@pytest.mark.parametrize("place", [Path.mkdir, os.mkfifo])
+def test_what_is_no_file_fits_no_checkpoint(tmp_path: Path, place: Callable[[Path], None]) -> None:
+    place(tmp_path / "metrics.jsonl")
+    assert misfit(tmp_path, 10) == f"{tmp_path / 'metrics.jsonl'} is no file"
+    with pytest.raises(UserError, match="is no file"):
+        read(tmp_path)
