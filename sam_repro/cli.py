@@ -34,10 +34,19 @@ def main(words: list[str]) -> int:
     if words and words[0] in COMMANDS:
         name, *words = words
     elif words and words[0].isidentifier():
-        close = nearest(words[0], [*COMMANDS, *HELP]) or " --help lists them"
-        raise UserError(f"there is no command {words[0]!r}.{close}")
+        _refuse(words[0])
     sys.argv = [sys.argv[0], *words]  # Hydra's own parser reads it
     return int(import_module(COMMANDS[name][0]).main(words))
+
+
+def _refuse(word: str) -> None:
+    """What is no command and no KEY=VALUE either."""
+    from sam_repro.config.overrides import known
+
+    if word in known():
+        raise UserError(f"{word}: write {word}=VALUE")
+    close = nearest(word, [*COMMANDS, *HELP, *known()]) or " --help lists them"
+    raise UserError(f"there is no command {word!r}.{close}")
 
 
 def _help(groups: list[str]) -> int:

@@ -15,17 +15,23 @@ from omegaconf import DictConfig, OmegaConf
 
 from sam_repro import CONFIGS, signals
 from sam_repro.config.compose import one_line, typed
-from sam_repro.errors import INTERRUPTED, USER_ERROR, UserError, command, complain, end
+from sam_repro.config.overrides import readable
+from sam_repro.errors import INTERRUPTED, USER_ERROR, UserError, command, complain, end, hint
 from sam_repro.sweep.launchers.requeue import RunFailed, in_job, requeue
+from sam_repro.words import Words, parse
+
+# Hydra's own flags, and whether they take a value. Its --experimental-rerun would load a pickle.
+FLAGS = {
+    "--cfg": True, "-c": True, "--package": True, "-p": True, "--config-dir": True, "-cd": True, "--resolve": False,
+    "--multirun": False, "-m": False, "--run": False, "-r": False, "--info": False, "-i": False,
+    "--shell-completion": False, "-sc": False, "--hydra-help": False, "--version": False,
+}  # fmt: skip
+CFG = ("job", "hydra", "all")
 
 
 @command
 def main(words: list[str]) -> int:
-    for flag in {"-m", "--multirun"} & set(words):
-        # Hydra's parser wants it before or after all overrides.
-        words.remove(flag)
-        words.insert(0, flag)
-    sys.argv[1:] = words
+    sys.argv[1:] = _for_hydra(parse(words, FLAGS, settings=()))
     codes = list[int]()  # of the runs that this process trained, one after the other
 
     @hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="config")
@@ -46,6 +52,17 @@ def main(words: list[str]) -> int:
     if "RANK" in os.environ:
         end(code)
     return code
+
+
+def _for_hydra(given: Words) -> list[str]:
+    """The command line that Hydra's parser takes: flags first, each override as its grammar reads it."""
+    flags = given.flags
+    for flag in {"--cfg", "-c"} & set(flags):
+        if flags[flag] not in CFG:
+            raise UserError(f"{flag} {flags[flag]}: {hint(flags[flag], CFG)}")
+    several = bool({"-m", "--multirun"} & set(flags))
+    words = [word for flag, value in flags.items() for word in ([flag, value] if value else [flag])]
+    return words + readable(given.names, several)
 
 
 def _local(node: DictConfig) -> int:

@@ -13,12 +13,14 @@ from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
+from hydra.errors import OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from sam_repro import CONFIGS
 from sam_repro.config.budget import within_budget
 from sam_repro.config.groups import groups, options
+from sam_repro.config.overrides import readable
 from sam_repro.config.rules import check
 from sam_repro.config.said import Said, settled
 from sam_repro.config.schema import Config
@@ -40,7 +42,9 @@ def said(overrides: Iterable[str]) -> Any:
     try:
         GlobalHydra.instance().clear()
         with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-            node = hydra_compose("config", overrides=list(overrides))
+            node = hydra_compose("config", overrides=readable(overrides))
+    except UserError:
+        raise
     except Exception as error:
         # Hydra raises a dozen kinds, ValueError and AssertionError among them, all for bad input.
         raise UserError(one_line(error)) from error
@@ -111,6 +115,12 @@ def one_line(error: BaseException) -> str:
         cause = cause.__cause__ or cause.__context__
     text = "\n".join(str(e) for e in chain)
 
+    for link in chain:
+        if isinstance(link, OverrideParseException):
+            key, _, value = link.override.partition("=")
+            return f"{key}: {value!r} can't be read as a value"
+    if found := re.search(r"Ambiguous value for argument '([^=']+)=", text):
+        return f"{found[1]}: several values are several runs, which --multirun (-m) starts"
     if found := re.search(r"[Cc]ould not (?:find|load) '([^']+)'", text):
         group, _, option = found[1].rpartition("/")
         return _no_such_option(group, option, text)

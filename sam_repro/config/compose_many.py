@@ -26,6 +26,7 @@ from omegaconf.errors import OmegaConfBaseException
 from sam_repro import CONFIGS
 from sam_repro.config.compose import checked, compose, said
 from sam_repro.config.experiments import Overrides, written_out
+from sam_repro.config.overrides import readable
 from sam_repro.config.schema import Config
 from sam_repro.errors import UserError
 
@@ -85,14 +86,14 @@ def _build(base: Any, parts: Iterable[Part]) -> dict[Part, Any]:
             node = OmegaConf.structured(type(start)() if chosen[field, overrides] else start)
             for option in chosen[field, overrides][-1:]:
                 node = OmegaConf.merge(node, options[field, option])
-            values = parser.parse_overrides([o for o in overrides if o.startswith(f"{field}.")])
+            values = parser.parse_overrides(readable(o for o in overrides if o.startswith(f"{field}.")))
             if any(override.is_sweep_override() for override in values):
                 continue  # several runs in one, which a cell can't be
             for override in values:
                 key = override.get_key_element().removeprefix(f"{field}.")
                 OmegaConf.update(node, key, override.value())
             built[field, overrides] = OmegaConf.to_object(node)
-        except (HydraException, OmegaConfBaseException, KeyError):
+        except (HydraException, OmegaConfBaseException, KeyError, UserError):
             continue  # whatever is wrong, `_alone` will say it of the cell that has it
     return built
 

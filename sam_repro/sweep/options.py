@@ -61,6 +61,7 @@ def parse(words: list[str]) -> Options:
     options = Options(dry_run="--dry-run" in given.flags)
     for word in given.names:
         key, equals, value = word.partition("=")
+        key = key.lstrip("+~")  # a plus changes nothing about what a key means here
         if not equals or not key:
             raise UserError(f"{word}: write KEY=VALUE, or --dry-run")
         elif key.startswith("hydra.launcher."):

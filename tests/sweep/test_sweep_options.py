@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from commands import ROOT
 
+from sam_repro.config.overrides import quoted
 from sam_repro.errors import UserError
 from sam_repro.sweep.__main__ import main
-from sam_repro.sweep.launchers.child import quoted
 from sam_repro.sweep.launchers.slots import slots
 from sam_repro.sweep.options import parse
 
@@ -50,6 +50,10 @@ MISTAKES = {
     "override": ([*SMOKE, "loop.batchsize=3"], "loop.batchsize: there is no such key"),
     "value": ([*SMOKE, "loop.batch_size=-3"], "loop.batch_size must be at least 1"),
     "seed": ([*SMOKE, "seed=1"], "budget.seeds"),
+    "seed with a plus": ([*SMOKE, "++seed=1"], "budget.seeds"),
+    "force with a plus": ([*SMOKE, "+force=true"], "force"),
+    "hydra with a plus": ([*SMOKE, "+hydra.callbacks.x={_target_: os.system}"], "hydra.callbacks.x: not in a sweep"),
+    "code": ([*SMOKE, "+model.x={_target_: os.system}"], "calls no code"),
     "force": ([*SMOKE, "force=true"], "force"),
     "a study's table": (["table=asam/1"], "there is nothing to train"),
     "gpus": ([*SMOKE, "gpus=3-1"], "gpus=3-1"),
@@ -118,7 +122,7 @@ def test_the_dry_runs_command_is_the_run(tmp_path: Path) -> None:
 
 
 def test_quoting_leaves_plain_paths_alone() -> None:
-    assert quoted(Path("results/a-b.c")) == "results/a-b.c"
+    assert quoted("results/a-b.c") == "results/a-b.c"
 
 
 def test_a_mistake_raises_before_slots_are_made() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -68,15 +67,7 @@ def tail(path: Path, start: int = 0) -> list[str]:
 def command(task: Task, slot: Slot) -> list[str]:
     given = {override.partition("=")[0] for override in task.overrides}
     threads = [] if "runtime.threads" in given else [f"runtime.threads={slot.threads}"]
-    return [sys.executable, "-m", "sam_repro", *task.overrides, *threads, f"results_dir={quoted(task.results)}"]
-
-
-def quoted(path: Path) -> str:
-    """For Hydra's grammar, in which a path with spaces, commas or equals signs is not a word."""
-    if re.fullmatch(r"[\w./-]+", str(path), re.ASCII):
-        return str(path)
-    escaped = str(path).replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    return [sys.executable, "-m", "sam_repro", *task.overrides, *threads, f"results_dir={task.results}"]
 
 
 def _environment(slot: Slot) -> dict[str, str]:
