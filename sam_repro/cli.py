@@ -50,11 +50,13 @@ def _refuse(word: str) -> None:
 
 
 def _help(groups: list[str]) -> int:
-    from sam_repro.config import help, reference
-
     if groups:
+        from sam_repro.config import reference
+
         print(*map(reference.text, groups), sep="\n\n")
     else:
+        from sam_repro.config import help
+
         print(help.help_page({name: line for name, (_, line) in COMMANDS.items()}))
     return 0
 

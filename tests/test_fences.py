@@ -16,16 +16,18 @@ from sam_repro import CONFIGS
 PACKAGE = ROOT / "sam_repro"
 
 
-def imports(file: Path, members: bool = False) -> Iterator[str]:
+def imports(file: Path, members: bool = False, called: bool = True) -> Iterator[str]:
     """Modules that a file imports at run time, wherever in the file; not those under `if TYPE_CHECKING`.
 
     members: with the names taken from each, since `from sam_repro.runs import ledger` imports a module too.
+    called: with what its functions import when they are called.
     """
     tree = ast.parse(file.read_text())
     checking = {
         id(node)
         for block in ast.walk(tree)
-        if isinstance(block, ast.If) and getattr(block.test, "id", "") == "TYPE_CHECKING"
+        if (isinstance(block, ast.If) and getattr(block.test, "id", "") == "TYPE_CHECKING")
+        or (isinstance(block, ast.FunctionDef) and not called)
         for node in ast.walk(block)
     }
     for node in ast.walk(tree):
@@ -55,9 +57,13 @@ def test_methods_know_torch_and_themselves_only() -> None:
 
 # Layers of modules, low to high: a module imports from its own layer and the ones below, never upwards, lazy imports
 # included. The first prefix that a module's name starts with decides.
+# An option of the methods' algebra is a declaration with an equation: it is read without torch, its functions need
+# torch and stand as high as the room does.
+AXES_OF_METHODS = ("starts", "ascents", "directions", "geometries", "radii", "descents", "cadences")
 LAYERS: tuple[tuple[str, int], ...] = (
     ("errors", 0), ("files", 0), ("machine", 0), ("signals", 0), ("words", 0), ("sam_repro", 0),
-    ("methods.spec", 1), ("models.catalog", 1), ("models.cost", 1), ("data.declared", 1), ("data.listing", 1),
+    *((f"methods.{name}", 1) for name in ("spec", "axes", "option", "moment", *AXES_OF_METHODS)),
+    ("models.catalog", 1), ("models.cost", 1), ("data.declared", 1), ("data.listing", 1),
     ("data.layouts", 1),
     ("config", 2),
     ("record", 3),
@@ -105,10 +111,14 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def known(file: Path) -> set[str]:
+def is_option(module: str) -> bool:
+    return belongs(module, tuple(f"methods.{name}" for name in AXES_OF_METHODS))
+
+
+def known(file: Path, called: bool = True) -> set[str]:
     """The project's modules that a file imports, by their names inside the package."""
     names, found = modules(), set()
-    for name in imports(file, members=True):
+    for name in imports(file, members=True, called=called):
         if name.split(".")[0] == "sam_repro":
             inside = name.removeprefix("sam_repro").lstrip(".")
             found.add(inside if inside in names else inside.rpartition(".")[0] or "sam_repro")
@@ -119,8 +129,9 @@ def test_nothing_imports_upwards() -> None:
     wrong = [
         f"{name} ({layer_of(name)}) imports {other} ({layer_of(other)})"
         for name, file in modules().items()
-        for other in sorted(known(file))
-        if layer_of(other) > layer_of(name)
+        for called in ((False, True) if is_option(name) else (True,))
+        for other in sorted(known(file, called))
+        if layer_of(other) > (layer_of("methods") if is_option(name) and called else layer_of(name))
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -140,8 +151,20 @@ def test_rooms_side_by_side_do_not_know_each_other() -> None:
 def test_declarations_and_the_rooms_above_them_import_no_torch() -> None:
     for module, file in modules().items():
         if belongs(module, (*WITHOUT_TORCH, *DECLARATIONS)):
-            for name in imports(file):
+            for name in imports(file, called=not is_option(module)):
                 assert name.split(".")[0] not in ("torch", "torchvision", "timm"), f"{module} imports {name}"
+
+
+def test_a_step_of_a_method_names_no_option() -> None:
+    """`method.py` and what it works with know the axes; the options they know by table."""
+    options = {f"methods.{axis}.{file.stem}" for axis in AXES_OF_METHODS for file in files(f"methods/{axis}")}
+    options = {name for name in options if not name.endswith(".__init__")}
+    for room in ("method", "perturb", "work", "state", "passes", "axes", "spec", "factory"):
+        file = PACKAGE / "methods" / f"{room}.py"
+        assert not known(file) & options, room
+        words = {n.value for n in ast.walk(ast.parse(file.read_text())) if isinstance(n, ast.Constant)}
+        names = {name.rpartition(".")[2] for name in options} - {"none", "full", "batch", "other", "larger", "plain"}
+        assert not names & {w for w in words if isinstance(w, str)}, room
 
 
 def test_the_engine_names_no_method() -> None:

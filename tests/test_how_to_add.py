@@ -43,22 +43,48 @@ def test_a_method_that_is_a_new_combination_is_one_file(project: Path) -> None:
     assert trained(project, "method=mine")["status"] == "done"
 
 
-def test_a_method_with_a_new_direction_is_a_name_and_an_equation(project: Path) -> None:
-    insert(project / "sam_repro/methods/spec.py", "class Direction(Enum):\n", '    backwards = "backwards"\n')
-    direction = project / "sam_repro/methods/direction.py"
-    insert(direction, "    Direction.gradient: gradient,\n", "    Direction.backwards: backwards,\n")
-    insert(
-        direction,
-        "Columns = list[Tensors]\n",
-        '\n\ndef backwards(spec: Spec, g: Tensors, aids: Columns, coefficient: Scalar) -> None:\n'
-        '    """d = -g: descend before descending."""\n    torch._foreach_neg_(g)\n',
-    )  # fmt: skip
-    (project / "configs/method/mine.yaml").write_text("name: mine\nascent: batch\ndirection: backwards\nrho: 0.05\n")
-    summary = trained(project, "method=mine")
+AGAINST = '''"""d = -(m + weight g), m the last step's g: descend before descending."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sam_repro.methods.directions import Direction
+from sam_repro.methods.option import NOT_NEGATIVE, value
+
+
+@dataclass(frozen=True)
+class Backwards(Direction):
+    copied: ClassVar[tuple[str, ...]] = ("last",)
+
+    weight: float = value(1.0, "of this step's gradient", NOT_NEGATIVE)
+
+    def prepare(self, work):
+        last = work.state.of("last")
+        for i, g in zip(work.where, work.g):
+            last.setdefault(work.names[i], g.clone())
+        return self.bend, [[last[work.names[i]]] for i in work.where]
+
+    def bend(self, d, beside):
+        import torch
+
+        (last,) = beside
+        before = torch._foreach_add(last, d, alpha=self.weight)
+        torch._foreach_copy_(last, d)
+        torch._foreach_copy_(d, torch._foreach_neg(before))
+'''
+
+
+def test_a_method_with_a_new_direction_that_remembers_is_its_file_and_a_yaml(project: Path) -> None:
+    (project / "sam_repro/methods/directions/backwards.py").write_text(AGAINST)
+    (project / "configs/method/mine.yaml").write_text(
+        "name: mine\nascent: batch\ndirection: backwards\nweight: 2.0\nrho: 0.05\n"
+    )
+    summary = trained(project, "method=mine", "method.weight=3")
     assert summary["status"] == "done"
     (run,) = (project / "results" / "runs").iterdir()
     step = json.loads((run / "metrics.jsonl").read_text().splitlines()[0])
     assert step["loss"] < step["loss_ascent"], "the perturbed loss is the lower one"
+    assert "weight: 3.0" in (run / "config.yaml").read_text()
 
 
 def test_a_model(project: Path) -> None:

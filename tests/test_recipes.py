@@ -24,7 +24,6 @@ from sam_repro.config.experiments import written_out
 from sam_repro.config.identity import plain, run_id
 from sam_repro.config.rules import check
 from sam_repro.config.schema import Config, Optimizer
-from sam_repro.methods.spec import Ascent
 from sam_repro.tables.cost import cost
 from sam_repro.tables.spec import load as load_table
 from sam_repro.tables.spec import names as tables
@@ -107,7 +106,7 @@ def test_every_experiment_is_covered_in_all_that_decides_a_run() -> None:
     for name in published():
         # stated.yaml names net and data apart from the passages, since the names of the experiments hold them
         lacking = DECISIVE - known[name] - silent[name] - claimed(name).keys()
-        if config(name).method.ascent is Ascent.none:
+        if not config(name).method.ascends:
             lacking -= {"method.m", "method.rho"}
         if config(name).base_optimizer.name is Optimizer.adamw:
             lacking -= {"base_optimizer.momentum"}

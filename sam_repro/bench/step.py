@@ -68,7 +68,7 @@ class Trainer:
         statistics, scale = RunningStatistics(self.model, c.loop.batchnorm), LossScale(enabled=False)
         state = TrainState(self.model, estimator, base, statistics, scale)
         stepper = Stepper(c, state, schedule, self.data.train, self.ranks)
-        every, done = c.method.every, 0
+        every, done = c.method.point.between.every, 0
 
         def turn() -> None:
             nonlocal done

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from sam_repro import CONFIGS
 from sam_repro.config.schema import Config
-from sam_repro.methods.spec import Ascent
 
 
 def recipe_epochs(config: Config) -> int:
     schedule = config.schedule
-    plain = config.method.ascent is Ascent.none and schedule.plain_epochs is not None
+    plain = not config.method.ascends and schedule.plain_epochs is not None
     return schedule.plain_epochs if plain and schedule.plain_epochs is not None else schedule.epochs
 
 
@@ -38,7 +38,8 @@ def within_budget(config: Config) -> Config:
         m = max(1, cap // shards)
         cap = m * max(1, min(shards, cap))
     loop = replace(config.loop, batch_size=cap, micro_batch=_least(config.loop.micro_batch, cap))
-    method = replace(config.method, m=m, ascent_batch=None if larger is None else 2 * cap)
+    capped: dict[str, Any] = {"m": m, "ascent_batch": None if larger is None else 2 * cap}
+    method = replace(config.method, **capped)
     return replace(config, loop=loop, method=method)
 
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Set
-from dataclasses import asdict, replace
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from sam_repro.config.reads import unread
 from sam_repro.config.schema import Config
@@ -34,6 +34,13 @@ NOT_SCIENCE = frozenset({
 })  # fmt: skip
 
 
+@runtime_checkable
+class Canonical(Protocol):
+    """A part of the configuration whose fields may stay unsaid."""
+
+    def canonical(self) -> dict[str, Any]: ...
+
+
 def run_id(config: Config, images: str | None = None) -> str:
     text = json.dumps({"recipe": RECIPE_VERSION, **science(config, images)}, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
@@ -49,8 +56,8 @@ def science(config: Config, images: str | None = None) -> dict[str, Any]:
     images: which images dataset=folder had, where a record says so and the folder itself need not be there.
     """
     found = _differing(plain(_on_its_ranks(config)), _defaults(), "", NOT_SCIENCE | unread(config).keys())
-    method, ranks = config.method, config.runtime.ranks
-    if ranks > 1 and method.m is None and min(method.fraction, method.keep) < 1:
+    ranks = config.runtime.ranks
+    if ranks > 1 and config.method.m is None and config.method.chooses_samples:
         found.setdefault("runtime", {})["ranks"] = ranks  # each chooses samples from its own share
     if config.dataset.name is Source.folder:
         found["dataset"]["images"] = images or _images(config.dataset.root)
@@ -78,16 +85,16 @@ def _defaults() -> Any:
     return plain(Config())
 
 
-def plain(config: Any) -> Any:
-    """A dataclass tree as dictionaries, lists, numbers and strings; enums by name."""
-    return _plain(asdict(config))
-
-
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A dataclass tree as dictionaries, lists, numbers and strings; enums by name, fields not said by their default."""
+    if isinstance(value, Canonical):
+        return {k: plain(v) for k, v in value.canonical().items()}
+    if is_dataclass(value):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
+        return {k: plain(v) for k, v in value.items()}
     if isinstance(value, list):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     return value.name if isinstance(value, Enum) else value
 
 

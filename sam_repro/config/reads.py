@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 from sam_repro.config.schema import Config, Decay, Optimizer, Policy
 from sam_repro.data.declared import Fit, Source, Split
-from sam_repro.methods.spec import Ascent, Radius
 from sam_repro.models.catalog import Architecture
 
 # None where the field is read, else the end of the sentence "KEY is not read ...".
@@ -54,11 +53,11 @@ def changes_rate(c: Config) -> bool:
 
 def _has_final(c: Config) -> bool:
     """A radius that follows the rate takes its smallest value from `final` too."""
-    return c.schedule.decay is not Decay.constant or (c.method.radius is Radius.follow_lr and changes_rate(c))
+    return c.schedule.decay is not Decay.constant or (c.method.follows_lr and changes_rate(c))
 
 
 def _passes(c: Config) -> bool:
-    return c.method.ascent is not Ascent.none or c.method.draws > 1
+    return c.method.several_passes
 
 
 def _masks(c: Config) -> bool:

@@ -77,7 +77,11 @@ def _keys(node: Any, prefix: str) -> Iterator[Key]:
     types, said = typing.get_type_hints(type(node)), _comments(type(node))
     for field in fields(node):
         value, name = getattr(node, field.name), prefix + field.name
-        if is_dataclass(value):
+        if of_method := field.metadata.get("declared"):
+            names = "|".join(choice for choice, _ in of_method.choices)
+            choices = tuple(choice for choice in of_method.choices if choice[1])
+            yield Key(name, names or _type(of_method.type), _shown(of_method.default), of_method.doc, choices)
+        elif is_dataclass(value):
             yield from _keys(value, f"{name}.")
         else:
             chosen = _enum(types[field.name])

@@ -9,7 +9,6 @@ from sam_repro.config.reads import changes_rate
 from sam_repro.config.schema import Config, Precision
 from sam_repro.data.declared import Split
 from sam_repro.errors import UserError
-from sam_repro.methods.spec import Ascent, Radius
 from sam_repro.models.catalog import problems as model_problems
 
 
@@ -123,7 +122,7 @@ def _between(c: Config) -> Iterator[tuple[str, bool, str]]:
         yield ("runtime.ranks", batch // m % ranks != 0,
                f"is {ranks} and must divide the {batch // m} shards that method.m={m} makes of a batch")  # fmt: skip
         yield "loop.drop_last", not c.loop.drop_last, "must be true with method.m: a short batch has no equal shards"
-        yield ("method.m", c.method.ascent is Ascent.full,
+        yield ("method.m", c.method.ascent == "full",
                f"is {m}, but the full gradient has no shards: leave method.m out")  # fmt: skip
     larger = c.method.ascent_batch
     yield (
@@ -143,7 +142,7 @@ def _between(c: Config) -> Iterator[tuple[str, bool, str]]:
         f"is {cutout}: twice dataset.image_size={size} blanks every image",
     )
     yield "augment.cutout", cutout % 2 == 1, f"must be even, is {cutout}: it goes half to either side of a pixel"
-    yield ("method.radius", c.method.radius is Radius.follow_lr and not changes_rate(c),
+    yield ("method.radius", c.method.follows_lr and not changes_rate(c),
            "is follow_lr, which needs a learning rate that moves: schedule.decay is constant")  # fmt: skip
     yield ("augment.resized_crop", c.augment.resized_crop > 0 and not c.dataset.stream,
            "crops images of any size: it needs dataset.stream=true")  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from sam_repro.data.declared import DatasetConfig as DatasetConfig
 from sam_repro.methods.spec import Spec
@@ -20,6 +21,9 @@ class MethodConfig(Spec):
     """A point of the algebra in `sam_repro.methods.spec`, and what tables call it."""
 
     name: str = "plain"
+
+    def canonical(self) -> dict[str, Any]:
+        return super().canonical() | {"name": self.name}
 
 
 class Optimizer(Enum):

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sam_repro.methods.factory import build
     from sam_repro.methods.method import Method
+    from sam_repro.methods.moment import Moment
     from sam_repro.methods.passes import Overflow, Pass
-    from sam_repro.methods.schedule import Moment
 
 __all__ = ["Method", "Moment", "Overflow", "Pass", "build"]
 
-_HOMES = {"build": "factory", "Method": "method", "Moment": "schedule", "Overflow": "passes", "Pass": "passes"}
+_HOMES = {"build": "factory", "Method": "method", "Moment": "moment", "Overflow": "passes", "Pass": "passes"}
 
 
 def __getattr__(name: str) -> Any:

@@ -6,19 +6,18 @@ import contextlib
 import dataclasses
 import difflib
 import types
-import typing
-from collections.abc import Iterable
-from enum import Enum
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
 
 from sam_repro import CONFIGS
+from sam_repro.methods.axes import declared
 from sam_repro.methods.method import Method
 from sam_repro.methods.spec import Spec
 
-FIELDS = {field.name for field in dataclasses.fields(Spec)}
+FIELDS: dict[str, Any] = {name: field.type for name, field in declared().items()}
 
 
 def build(
@@ -31,7 +30,7 @@ def build(
     rollback: bool = True,
     observe: bool = True,
     profile: str = "paper",
-    **fields: Any,
+    **changes: Any,
 ) -> Method:
     """A method by the name of its file in configs/method, or by its `Spec`; keywords override fields.
 
@@ -43,7 +42,7 @@ def build(
     spec = read(method, profile) if isinstance(method, str) else method
     named = model.named_parameters() if isinstance(model, nn.Module) else model
     return Method(
-        override(spec, fields), named, seed=seed, foreach=foreach, swap=swap, rollback=rollback, observe=observe
+        override(spec, changes), named, seed=seed, foreach=foreach, swap=swap, rollback=rollback, observe=observe
     )
 
 
@@ -75,30 +74,24 @@ def _values(folder: Path, name: str) -> dict[str, Any]:
     return values | own
 
 
-def override(spec: Spec, fields: dict[str, Any]) -> Spec:
-    """`spec` with these fields changed, values coerced to the fields' types."""
-    types_ = typing.get_type_hints(Spec)
+def override(spec: Spec, changes: Mapping[str, Any]) -> Spec:
+    """`spec` with these fields changed, values coerced to the fields' types; None takes back what was said."""
     values = {}
-    for name, value in fields.items():
+    for name, value in changes.items():
         if name not in FIELDS:
             close = difflib.get_close_matches(name, FIELDS, n=1)
             raise ValueError(f"a method has no field {name!r}" + (f", did you mean {close[0]!r}?" if close else ""))
-        values[name] = _coerced(name, value, types_[name])
+        values[name] = _coerced(name, value, FIELDS[name])
     return dataclasses.replace(spec, **values)
 
 
 def _coerced(name: str, value: Any, wanted: Any) -> Any:
+    if value is None:
+        return None
     if isinstance(wanted, types.UnionType):  # X | None
-        if value is None:
-            return None
         wanted = next(choice for choice in wanted.__args__ if choice is not type(None))
     if isinstance(value, wanted):
         return value
-    if issubclass(wanted, Enum):
-        choices = [member.value for member in wanted]
-        if value not in choices:
-            raise ValueError(f"method.{name} must be one of {', '.join(choices)}, is {value!r}")
-        return wanted(value)
     if wanted is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if wanted is float and isinstance(value, str):

@@ -1,6 +1,7 @@
 """A method: one point of the algebra, run as an estimator of the final gradient.
 
 The story of a step, `_step` below: start -> ascent pass -> direction, geometry -> w + eps -> descent pass -> descent.
+Which options there are this file does not know: the folders beside it have them, a file each.
 """
 
 from __future__ import annotations
@@ -11,16 +12,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sam_repro.methods import descent
-from sam_repro.methods.direction import DIRECTIONS, Rule, gradient, minus_shared_ema
-from sam_repro.methods.geometry import is_normalised
-from sam_repro.methods.passes import GradFn, Overflow, Passes, owns_storage
+from sam_repro.methods.draws import generator, kept
+from sam_repro.methods.moment import Moment
+from sam_repro.methods.passes import GradFn, Overflow, Passes
 from sam_repro.methods.perturb import Group, Weights, climb
-from sam_repro.methods.schedule import Moment, ascends, noise_size, radius
-from sam_repro.methods.spec import Ascent, Between, Descent, Direction, Spec, Start
-from sam_repro.methods.start import generator, kept, kernel_noise
-from sam_repro.methods.state import Memory, State
-from sam_repro.methods.vector import Scalar, Tensors, dot, ratio, root
+from sam_repro.methods.spec import Spec
+from sam_repro.methods.state import Memory
+from sam_repro.methods.vector import Scalar, dot, root
+from sam_repro.methods.work import Work
 
 
 class Method:
@@ -53,12 +52,14 @@ class Method:
         self.seed = seed
         self.observe = observe
         self.report: dict[str, Scalar] = {}
+        self._point = spec.point
         self._names = [name for name, _ in named]
         self._params = [p for _, p in named]
         self._lazy = any(p.device.type != "cpu" for p in self._params) if foreach is None else foreach
         self._weights = Weights(self._params, swap)
-        self._normalised = [is_normalised(spec, name) for name in self._names]
-        self._memory = Memory(spec, dict(named), rollback)
+        self._normalised = [self._point.geometry.acts_on(name) for name in self._names]
+        copied = [kind for option in self._point.options() for kind in option.copied] if rollback else []
+        self._memory = Memory(dict(named), copied)
 
     @property
     def passes(self) -> float:
@@ -78,10 +79,11 @@ class Method:
         """
         state = self._memory.begin(shard)
         run = Passes(grad_fn, self._params, scaler)
+        work = Work(run, state, self._memory.shared, self._names, self._params, self._lazy)
         self.report = {}
         try:
             with torch.no_grad():
-                self._step(run, state, at, state.steps if at is None else at.step, shard)
+                self._step(work, at, (state.steps if at is None else at.step, shard))
                 run.rescale()
         except BaseException as error:
             self._weights.restore()
@@ -96,149 +98,99 @@ class Method:
             self.report["loss_perturbed"] = run.losses[-1]
         return loss
 
-    def _step(self, run: Passes, state: State, at: Moment | None, step: int, shard: int) -> None:
-        spec = self.spec
-        if spec.ascent is Ascent.none:
-            return self._mean_over_noise(run, at, step, shard)
-        reuses = spec.between is Between.reuse
-        if not ascends(spec, step) and (state.of("look") or not reuses):
-            return self._between(run, state)
+    def _step(self, work: Work, at: Moment | None, key: tuple[int, int]) -> None:
+        """key: the step and the shard, which random numbers follow from."""
+        ascent, cadence = self._point.ascent, self._point.between
+        if not ascent.ascends:
+            return self._mean_over_noise(work, at, key)
+        if not cadence.ascends(key[0], work.state):
+            work.run()
+            return cadence.between(work)
 
-        noise = self._noise(at, step, shard, draw=0)
-        self._move_by_noise(noise)
-        run(spec.ascent.value, fraction=spec.fraction)
+        work.noise = self._noise(at, key, draw=0)
+        self._move_by(work.noise)
+        work.run(ascent.data, fraction=ascent.share)
         self._weights.restore()
 
-        where = self._with_gradient()
-        g = self._gradients(where)
-        first = [x.clone() for x in g] if reuses or spec.descent is Descent.gsam else []
-        self._ascend(run, state, where, g, noise, radius(spec, at), (step, shard))
-        run(keep=spec.keep)
+        work.where = work.with_gradient()
+        work.g = work.gradients(work.where)
+        first = [x.clone() for x in work.g] if self._point.needs_first else []
+        self._ascend(work, self._point.radius.at(at), key)
+        work.run(keep=ascent.kept)
         self._weights.restore()
         if first:
-            self._descend(state, dict(zip(where, first, strict=True)))
+            self._descend(work, dict(zip(work.where, first, strict=True)))
 
-    def _ascend(
-        self, run: Passes, state: State, where: list[int], g: Tensors, noise: dict[int, Tensor], rho: float, key: Any
-    ) -> None:
+    def _ascend(self, work: Work, rho: float, key: tuple[int, int]) -> None:
         """Move the weights to w + eps."""
         spec = self.spec
         if spec.ascent_decay:
-            torch._foreach_add_(g, [self._params[i].detach() for i in where], alpha=spec.ascent_decay)
-        aids, coefficient = noise, 0.0  # type: dict[int, Tensor], Scalar
-        if spec.direction is Direction.residual:
-            g, aids, coefficient = self._against_full_gradient(run, where, g)
-        up = climb(spec, self._groups(state, where, g, aids), rho, coefficient, self._lazy, self.observe)
-        if spec.perturb < 1:
+            torch._foreach_add_(work.g, [self._params[i].detach() for i in work.where], alpha=spec.ascent_decay)
+        bend, beside = self._point.direction.prepare(work)
+        groups = self._groups(work, beside)
+        up = climb(self._point.geometry, bend, groups, rho, self._lazy, self.observe)
+        if spec.perturb is not None and spec.perturb < 1:
             draw = generator(self._params[0].device, self.seed, *key, "mask")
-            for u in g:
+            for u in work.g:
                 u.mul_(kept(u, spec.perturb, draw))
             if self.observe:
-                up.report["perturbation_norm"] = up.scale * root(dot(g, g, self._lazy))
+                up.report["perturbation_norm"] = up.scale * root(dot(work.g, work.g, self._lazy))
         self.report |= up.report
-        self._weights.move(where, g, up.scale)
+        self._weights.move(work.where, work.g, up.scale)
 
-    def _groups(self, state: State, where: list[int], g: Tensors, aids: dict[int, Tensor]) -> list[Group]:
-        """Sort the parameters by what T and the direction do to them, each with the helpers of its direction."""
-        groups: dict[tuple[bool, Rule], Group] = {}
-        of_spec = DIRECTIONS[self.spec.direction]
-        for i, x in zip(where, g, strict=True):
-            direction, helpers = of_spec, []  # type: Rule, Tensors
-            if self.spec.direction is Direction.minus_ema:
-                m, total = self._memory.average(state, self._names[i], x)
-                helpers = [] if m is None else [m] if total is None else [m, total]
-                direction = gradient if m is None else direction if total is None else minus_shared_ema
-            elif i in aids and direction is not gradient:
-                helpers = [aids[i]]
-            key = (self._normalised[i], direction)
-            group = groups.get(key)
-            if group is None:
-                group = groups[key] = Group(*key, aids=[[] for _ in helpers])
+    def _groups(self, work: Work, beside: list[list[Tensor]]) -> list[Group]:
+        """The parameters that T and the direction treat alike: normalised or not, with as many tensors beside them."""
+        groups: dict[tuple[bool, int], Group] = {}
+        for i, g, helpers in zip(work.where, work.g, beside, strict=True):
+            key = (self._normalised[i], len(helpers))
+            group = groups.setdefault(key, Group(key[0], beside=[[] for _ in helpers]))
             group.w.append(self._params[i])
-            group.g.append(x)
-            for k, helper in enumerate(helpers):
-                group.aids[k].append(helper)
+            group.g.append(g)
+            for column, helper in zip(group.beside, helpers, strict=True):
+                column.append(helper)
         return list(groups.values())
-
-    def _against_full_gradient(
-        self, run: Passes, where: list[int], g: Tensors
-    ) -> tuple[Tensors, dict[int, Tensor], Scalar]:
-        """The batch's gradient, the full one, and <g, full> / <full, full>."""
-        g = [x if owns_storage(x) else x.clone() for x in g]
-        for i, x in zip(where, g, strict=True):
-            if self._params[i].grad is x:
-                self._params[i].grad = None
-        run("full")
-        everywhere = self._with_gradient()
-        full = dict(zip(everywhere, self._gradients(everywhere), strict=True))
-        beside = [full[i] if i in full else torch.zeros_like(x) for i, x in zip(where, g, strict=True)]
-        everything = list(full.values())
-        coefficient = ratio(dot(g, beside, self._lazy), dot(everything, everything, self._lazy))
-        return g, dict(zip(where, beside, strict=True)), coefficient
 
     # ---------------------------------------------------------------- the other ways through a step
 
-    def _mean_over_noise(self, run: Passes, at: Moment | None, step: int, shard: int) -> None:
+    def _mean_over_noise(self, work: Work, at: Moment | None, key: tuple[int, int]) -> None:
         """LPF-SGD: the mean of the gradients at w + d0 over the draws of d0. Without noise: the plain gradient."""
+        draws = self.spec.draws or 1
         total: dict[int, Tensor] = {}
-        for draw in range(self.spec.draws):
-            self._move_by_noise(self._noise(at, step, shard, draw))
-            run()
+        for draw in range(draws):
+            self._move_by(self._noise(at, key, draw))
+            work.run()
             self._weights.restore()
-            if self.spec.draws == 1:
+            if draws == 1:
                 return
-            for i in self._with_gradient():
-                (g,) = self._gradients([i])
+            for i in work.with_gradient():
+                (g,) = work.gradients([i])
                 total[i] = total[i].add_(g) if i in total else g.clone()
         for i, mean in total.items():
-            self._set_gradient(i, mean.div_(self.spec.draws))
+            work.set_gradient(i, mean.div_(draws))
 
-    def _between(self, run: Passes, state: State) -> None:
-        run()
-        if self.spec.between is Between.reuse:
-            look = state.of("look")
-            where = [i for i in self._with_gradient() if self._names[i] in look]
-            descent.reuse(self._gradients(where), [look[self._names[i]] for i in where], self.spec.look, self._lazy)
-
-    def _descend(self, state: State, first: dict[int, Tensor]) -> None:
+    def _descend(self, work: Work, first: dict[int, Tensor]) -> None:
         """What the descent makes of both gradients; one that a parameter did not get counts as zero."""
-        where = sorted({*first, *self._with_gradient()})
+        where = sorted({*first, *work.with_gradient()})
         for i in where:
             if self._params[i].grad is None:
-                self._set_gradient(i, torch.zeros_like(self._params[i]))
-        g_adv = self._gradients(where)
+                work.set_gradient(i, torch.zeros_like(self._params[i]))
+        g_adv = work.gradients(where)
         g = [first[i] if i in first else torch.zeros_like(x) for i, x in zip(where, g_adv, strict=True)]
-        if self.spec.between is Between.reuse:
-            v = descent.orthogonal_direction(g_adv, g, self._lazy)
-            state.tensors["look"] = {self._names[i]: x for i, x in zip(where, v, strict=True)}
-        if self.spec.descent is Descent.gsam:
-            descent.gsam(g_adv, g, self.spec.alpha, self._lazy)
+        self._point.between.remember(work, where, g_adv, g)
+        self._point.descent.combine(g_adv, g, self._lazy)
 
-    # ---------------------------------------------------------------- gradients and noise
+    # ---------------------------------------------------------------- noise
 
-    def _with_gradient(self) -> list[int]:
-        return [i for i, p in enumerate(self._params) if p.grad is not None]
-
-    def _gradients(self, where: list[int]) -> Tensors:
-        return [g for i in where if (g := self._params[i].grad) is not None]
-
-    def _set_gradient(self, i: int, value: Tensor) -> None:
-        p = self._params[i]
-        if p.grad is None:
-            p.grad = value
-        else:
-            p.grad.copy_(value)  # it may be a view that has to stay
-
-    def _noise(self, at: Moment | None, step: int, shard: int, draw: int) -> dict[int, Tensor]:
+    def _noise(self, at: Moment | None, key: tuple[int, int], draw: int) -> dict[int, Tensor]:
         """d0 for every parameter, empty where there is none."""
-        gamma = noise_size(self.spec, at) if self.spec.start is Start.kernel_noise else 0.0
-        if gamma == 0:
+        size = self._point.start.size(at)
+        if size == 0:
             return {}
         weights = [p.detach() for p in self._params]
-        source = generator(weights[0].device, self.seed, step, shard, f"noise{draw}")
-        return dict(enumerate(kernel_noise(weights, gamma, self.spec.noise_scale, source)))
+        source = generator(weights[0].device, self.seed, *key, f"noise{draw}")
+        return dict(enumerate(self._point.start.noise(weights, size, source)))
 
-    def _move_by_noise(self, noise: dict[int, Tensor]) -> None:
+    def _move_by(self, noise: dict[int, Tensor]) -> None:
         if noise:
             # Copies, for `move` consumes them and the direction may need d0 again.
             self._weights.move(list(noise), [d0.clone() for d0 in noise.values()], 1.0)
@@ -250,7 +202,7 @@ class Method:
 
         all_reduce_mean averages a list of tensors over the ranks, in place: for the average that all shards share.
         """
-        self._memory.end_step(all_reduce_mean, skipped)
+        self._memory.end_step(all_reduce_mean, skipped, self._point.direction.absorb)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that the next steps depend on, by shard. Random numbers follow from the step and need nothing."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
-Data = Literal["batch", "other", "larger", "full"]
+from sam_repro.methods.ascents import Data
 
 
 @dataclass(frozen=True)

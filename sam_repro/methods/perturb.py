@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from sam_repro.methods.direction import Rule
-from sam_repro.methods.geometry import GEOMETRIES
+from sam_repro.methods.directions import Equation
+from sam_repro.methods.geometries import Geometry
 from sam_repro.methods.passes import owns_storage
-from sam_repro.methods.spec import Ball, Geometry, Spec
 from sam_repro.methods.vector import Scalar, Tensors, dot, dots, flat, ratio, root, total
 
 PIECE = 1 << 20  # elements of T at a time: little memory, a piece that stays in the last level of cache, few calls
@@ -23,13 +22,12 @@ PIECE = 1 << 20  # elements of T at a time: little memory, a piece that stays in
 
 @dataclass
 class Group:
-    """Parameters that are treated alike: their weights, gradients, and what the direction needs beside them."""
+    """Parameters that are treated alike: their weights, gradients, and what the direction wants beside them."""
 
     normalised: bool
-    direction: Rule
     w: list[Tensor] = field(default_factory=list)
     g: list[Tensor] = field(default_factory=list)
-    aids: list[list[Tensor]] = field(default_factory=list)
+    beside: list[list[Tensor]] = field(default_factory=list)
 
 
 @dataclass
@@ -40,22 +38,23 @@ class Climb:
     report: dict[str, Scalar]
 
 
-def climb(spec: Spec, groups: Sequence[Group], rho: float, coefficient: Scalar, lazy: bool, observe: bool) -> Climb:
+def climb(geometry: Geometry, bend: Equation, groups: Sequence[Group], rho: float, lazy: bool, observe: bool) -> Climb:
     """Turn g into u = T^2 d in place, u = T sign(d) for p = inf, and find the scale that makes it eps."""
+    linf = geometry.p == "linf"
     squares: Tensors = []  # whose sum is l2(T d)^2
-    seen = Observed(lazy, spec.p) if observe else None
+    seen = Observed(lazy, linf) if observe else None
     for group in groups:
         # Only T takes memory of its own, and a filter's norm needs the whole filter.
-        whole = not group.normalised or spec.geometry is Geometry.filterwise
-        for w, d, *aids in pieces([group.w, group.g, *group.aids], lazy, whole):
-            # T before the direction, for Fisher's is made of g. The helpers' order is the direction's.
-            t = GEOMETRIES[spec.geometry](w, d, spec.eta) if group.normalised else None
+        whole = not group.normalised or geometry.whole
+        for w, d, *beside in pieces([group.w, group.g, *group.beside], lazy, whole):
+            # T before the direction, for Fisher's is made of g.
+            t = geometry.operator(w, d) if group.normalised else None
             if seen:
                 seen.gradient(d)
-            group.direction(spec, d, aids, coefficient)
+            bend(d, beside)
             if seen:
                 seen.direction(d, t)
-            if spec.p is Ball.linf:
+            if linf:
                 torch._foreach_sign_(d)
             elif t is not None:
                 torch._foreach_mul_(d, t)
@@ -65,7 +64,7 @@ def climb(spec: Spec, groups: Sequence[Group], rho: float, coefficient: Scalar, 
             if seen:
                 seen.perturbation(d)
     norm = root(total(squares, lazy))
-    scale = rho if spec.p is Ball.linf else ratio(rho, norm)
+    scale = rho if linf else ratio(rho, norm)
     report: dict[str, Scalar] = {"ascent_norm": norm, "radius": rho}
     if seen:
         report |= seen.report(scale, rho)
@@ -75,9 +74,9 @@ def climb(spec: Spec, groups: Sequence[Group], rho: float, coefficient: Scalar, 
 class Observed:
     """Norms for the log, a few more reads of what is in cache anyway."""
 
-    def __init__(self, lazy: bool, p: Ball):
+    def __init__(self, lazy: bool, linf: bool):
         self._lazy = lazy
-        self._p = p
+        self._linf = linf
         self._g2: Scalar = 0.0
         self._u2: Scalar = 0.0
         self._d2: Scalar = 0.0
@@ -90,7 +89,7 @@ class Observed:
 
     def direction(self, d: Tensors, t: Tensors | None) -> None:
         self._d2 = self._d2 + dot(d, d, self._lazy)
-        self._d = list(torch._foreach_clone(d)) if t is not None or self._p is Ball.linf else None
+        self._d = list(torch._foreach_clone(d)) if t is not None or self._linf else None
 
     def perturbation(self, u: Tensors) -> None:
         self._u2 = self._u2 + dot(u, u, self._lazy)
@@ -108,7 +107,7 @@ class Observed:
         length = root(self._d2)
         adapted = root(self._d2 + self._gap_d)
         shift = -1 * ratio(rho * self._gap_d, length * adapted * (length + adapted))
-        if self._p is Ball.linf:
+        if self._linf:
             shift = scale - ratio(rho, length)
         apart = scale * scale * self._gap2 + 2 * scale * shift * self._gap_d + shift * shift * self._d2
         return {

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from sam_repro.methods.spec import EmaStart, Spec
-
 SHARED = -1  # the key of the state that all shards share
+
+Absorb = Callable[["State", dict[str, Tensor]], None]
 
 
 class State:
@@ -27,35 +27,38 @@ class State:
     def of(self, kind: str) -> dict[str, Tensor]:
         return self.tensors.setdefault(kind, {})
 
-    def snapshot(self, into: State | None, copy_averages: bool) -> State:
-        """The state as it is now. Averages change in place and are copied, into the memory of the last snapshot."""
+    def snapshot(self, into: State | None, copied: Sequence[str]) -> State:
+        """The state as it is now. What changes in place is copied, into the memory of the last snapshot."""
         into = State() if into is None else into
         into.steps = self.steps
-        old = into.tensors.get("ema", {})
-        into.tensors = {kind: dict(tensors) for kind, tensors in self.tensors.items()}
-        if copy_averages:
-            for name, m in self.of("ema").items():
-                buffer = old.get(name)
-                into.of("ema")[name] = (torch.empty_like(m) if buffer is None or buffer is m else buffer).copy_(m)
+        old, into.tensors = into.tensors, {kind: dict(tensors) for kind, tensors in self.tensors.items()}
+        for kind in copied:
+            for name, m in self.of(kind).items():
+                buffer = old.get(kind, {}).get(name)
+                into.of(kind)[name] = (torch.empty_like(m) if buffer is None or buffer is m else buffer).copy_(m)
         return into
 
 
 class Memory:
     """The states of all shards, and the way back from a step that the optimizer does not take."""
 
-    def __init__(self, spec: Spec, params: dict[str, Tensor], rollback: bool):
-        self._spec = spec
+    def __init__(self, params: dict[str, Tensor], copied: Sequence[str]):
+        """copied: the kinds that change in place and are to go back with a step; what is replaced always does."""
         self._params = params
-        self._rollback = rollback
+        self._copied = copied
         self._states: dict[int, State] = {}
         self._before: dict[int, State] = {}  # the states as they were before their last step
         self._stepped: set[int] = set()  # the shards that were estimated since the last `end_step`
 
     def begin(self, shard: int) -> State:
         state = self._states.setdefault(shard, State())
-        self._before[shard] = state.snapshot(self._before.get(shard), self._rollback)
+        self._before[shard] = state.snapshot(self._before.get(shard), self._copied)
         self._stepped.add(shard)
         return state
+
+    @property
+    def shared(self) -> State:
+        return self._states.setdefault(SHARED, State())
 
     def undo(self, shard: int) -> None:
         """Back to the state before this shard's step. The snapshot's memory becomes the state's."""
@@ -63,47 +66,22 @@ class Memory:
             before = self._before.pop(shard)
             self._states[shard].steps, self._states[shard].tensors = before.steps, before.tensors
 
-    def average(self, state: State, name: str, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """F-SAM's m for a parameter, and the sum of this step's gradients where all shards share one average.
-
-        m is None on the first gradient with ema_start=first, which makes that step a plain SAM step.
-        """
-        total = None
-        if self._spec.ema_shared:
-            state = self._states.setdefault(SHARED, State())
-            total = state.of("total").setdefault(name, torch.zeros_like(g))
-        ema = state.of("ema")
-        if name in ema:
-            return ema[name], total
-        if self._spec.ema_start is EmaStart.zero:
-            ema[name] = torch.zeros_like(g)
-            return ema[name], total
-        if total is None:
-            ema[name] = g.clone()  # m_1 = g_1
-        else:
-            total.add_(g)
-        return None, total
-
-    def end_step(self, all_reduce_mean: Callable[[list[Tensor]], object] | None, skipped: bool) -> None:
+    def end_step(self, all_reduce_mean: Callable[[list[Tensor]], object] | None, skipped: bool, absorb: Absorb) -> None:
+        """absorb: what becomes of the mean, over shards and ranks, of what the shards of this step added up."""
         shards = len(self._stepped)
         if skipped:
             for shard in self._stepped:
                 self.undo(shard)
         self._stepped.clear()
-        shared = self._states.get(SHARED)
-        total = shared.tensors.pop("total", {}) if shared else {}
-        if shared is None or skipped or not total:
+        shared = self.shared
+        total = shared.tensors.pop("total", {})
+        if skipped or not total:
             return
         mean = list(total.values())
         torch._foreach_div_(mean, shards)
         if all_reduce_mean is not None:
             all_reduce_mean(mean)
-        ema = shared.of("ema")
-        for name, g in total.items():
-            if name in ema:
-                ema[name].lerp_(g, 1 - self._spec.ema_decay)
-            else:
-                ema[name] = g
+        absorb(shared, total)
         shared.steps += 1
 
     def state_dict(self) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sam_repro.methods.spec import Ascent
 from sam_repro.study.toy import TARGET, Run
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def name(run: Run) -> str:
 
 
 def title(run: Run) -> str:
-    return name(run) if run.spec.ascent is Ascent.none else rf"{name(run)}, $\rho$ = {run.spec.rho:g}"
+    return rf"{name(run)}, $\rho$ = {run.spec.point.radius.rho:g}" if run.spec.ascends else name(run)
 
 
 def _limits(runs: Sequence[Run]) -> tuple[tuple[float, float], tuple[float, float]]:

@@ -11,9 +11,8 @@ from problem import STEPS, Data, Loop, net
 from torch import nn
 
 from sam_repro.methods import Moment, build
-from sam_repro.methods.direction import minus_ema
+from sam_repro.methods.directions.minus_ema import MinusEma
 from sam_repro.methods.factory import override, read
-from sam_repro.methods.spec import Between
 
 
 def trained(name, dtype=torch.float64, loop=Loop, **fields):
@@ -48,7 +47,7 @@ BITWISE = {
     "identity filter-wise ASAM": ("asam_filter", CONSTANT, Loop),
     "SAM-db with B'=B": ("sam_db", SAM, SameBatch),
     "eta=0 FisherSAM": ("fishersam", {**SAM, "eta": 0.0}, Loop),
-    "alpha=0 GSAM": ("gsam", {**SAM, "alpha": 0.0, "radius": "constant", "rho_min": 0.0}, Loop),
+    "alpha=0 GSAM": ("gsam", {**SAM, "alpha": 0.0, "radius": "constant", "rho_min": None}, Loop),
 }
 
 
@@ -68,7 +67,7 @@ def test_looksam_at_every_step_goes_looksams_way():
     """Or its identity above would say nothing: the direction for the steps between is kept, though there are none."""
     model = net()
     method = build("looksam", model, every=1)
-    assert (method.spec.between, method.spec.every) == (Between.reuse, 1)
+    assert (method.spec.between, method.spec.every) == ("reuse", 1)
     method.estimate(Loop(model, Data()))
     assert set(method.state_dict()["shards"][0]["tensors"]["look"]) == {name for name, _ in model.named_parameters()}
 
@@ -97,13 +96,14 @@ def test_a_share_that_is_the_whole_batch_is_sam_in_the_engine_too(case):
 def test_elementwise_geometry_of_weights_of_size_one_is_the_identity(name):
     """T = abs(w) = 1 at every sign of w, with eta = 0."""
     gradients = []
-    for geometry in ("elementwise", "identity"):
+    identity = {"geometry": "identity", "eta": None, "normalise": None}
+    for of_geometry in ({"geometry": "elementwise", "eta": 0.0}, identity):
         model = net(torch.float64)
         with torch.no_grad():
             for p in model.parameters():
                 p.sign_()
             assert all((p == -1).any() for p in model.parameters() if p.dim() > 1)
-        build(name, model, **SAM, eta=0.0, geometry=geometry).estimate(Loop(model, Data()))
+        build(name, model, **SAM, **of_geometry).estimate(Loop(model, Data()))
         gradients.append([p.grad for p in model.parameters()])
     assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
 
@@ -121,11 +121,11 @@ def test_zero_radius_is_sgd_to_the_bit(name):
 
 
 def directions(order, sigma, gradients, decay=0.6):
-    spec = override(read("fsam"), {"sigma": sigma, "ema_order": order, "ema_decay": decay})
+    direction = MinusEma(sigma=sigma, ema_order=order, ema_decay=decay)
     m, out = torch.zeros_like(gradients[0]), []
     for g in gradients:
         d, before = g.clone(), m.clone()
-        minus_ema(spec, [d], [[m]], 0.0)
+        direction.bend([d], [[m]])
         out.append((before, d))
     return out
 
@@ -202,7 +202,8 @@ def test_sam_does_see_that_rescaling():
         scaled[0].weight.mul_(3.0)
         scaled[0].bias.mul_(3.0)
         scaled[2].weight.div_(3.0)
-    (_, eps, _), (_, eps_scaled, _) = (perturbation(m, geometry="identity", eta=0.0, rho=0.5) for m in (model, scaled))
+    identity = {"geometry": "identity", "eta": None, "normalise": None, "rho": 0.5}
+    (_, eps, _), (_, eps_scaled, _) = (perturbation(m, **identity) for m in (model, scaled))
     assert not torch.allclose(3 * eps[0], eps_scaled[0], rtol=0.1)
 
 
@@ -214,15 +215,15 @@ def optimal_alpha(speed, steps=1500, noise=1.0, size=64):
     source = torch.Generator().manual_seed(5)
     guess = (4 * speed**2 / noise**2) ** (1 / 3)
     alphas = [guess * 2 ** (k / 3) for k in range(-4, 5)]
-    specs = [override(read("fsam"), {"ema_decay": 1 - alpha}) for alpha in alphas]
+    directions_ = [MinusEma(ema_decay=1 - alpha) for alpha in alphas]
     w = torch.zeros(size, dtype=torch.float64)
     drift = torch.full_like(w, speed / math.sqrt(size))
     averages, errors = [torch.zeros_like(w) for _ in alphas], [0.0 for _ in alphas]
     for t in range(steps):
         w = w + drift
         g = w + torch.randn(size, generator=source, dtype=torch.float64) * noise / math.sqrt(size)
-        for k, spec in enumerate(specs):
-            minus_ema(spec, [g.clone()], [[averages[k]]], 0.0)
+        for k, direction in enumerate(directions_):
+            direction.bend([g.clone()], [[averages[k]]])
             if t > 4 / min(alphas):  # theorem 1 asks for T > 4 / alpha
                 errors[k] += float((averages[k] - w).square().sum())
     x, y = torch.tensor(alphas).log().double(), torch.tensor(errors, dtype=torch.float64).log()

@@ -11,9 +11,9 @@ from problem import Data, Loop, net
 from torch import nn
 
 from sam_repro import CONFIGS
-from sam_repro.methods import Pass, build, factory
+from sam_repro.methods import Pass, axes, build, factory
 from sam_repro.methods.factory import override, read
-from sam_repro.methods.spec import Direction, Geometry, Spec
+from sam_repro.methods.spec import Spec
 
 NAMES = sorted(f.stem for f in (CONFIGS / "method").glob("*.yaml"))
 
@@ -112,8 +112,8 @@ def test_wrong_names_are_answered_with_the_nearest():
 
 def test_a_spec_and_named_parameters_build_too():
     model = net()
-    method = build(Spec(), model.named_parameters(), ascent="batch", rho=0.1, geometry=Geometry.elementwise)
-    assert method.spec.geometry is Geometry.elementwise
+    method = build(Spec(), model.named_parameters(), ascent="batch", rho=0.1, geometry="elementwise")
+    assert method.spec.geometry == "elementwise"
     assert method.estimate(Loop(model, Data())).isfinite()
 
 
@@ -222,7 +222,7 @@ def test_one_shared_average_follows_the_mean_of_the_shards():
         "ema_start": "first",
     }
     method = build("sam", model, rho=0.1, ema_decay=0.7, **fields)
-    assert method.spec.direction is Direction.minus_ema
+    assert method.spec.direction == "minus_ema"
     expected, reduced = None, []
     for t in range(3):
         grads = []
@@ -259,3 +259,33 @@ def test_importing_is_light(code, absent):
     check = f"import sys; {code}; print([m for m in {absent!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"sigma": 1.0}, "sigma is not read with direction=gradient: direction=minus_ema reads it"),
+        ({"normalise": "all"}, "normalise is not read with geometry=identity"),
+        ({"ema_order": "update_first"}, "direction=minus_ema reads it"),
+        ({"radius": "constant", "rho_min": 0.0}, "rho_min is not read with radius=constant"),
+        ({"ascent": "none", "rho": None, "direction": "gradient"}, "no meaning without an ascent"),
+    ],
+)
+def test_what_is_said_and_not_read_is_refused_even_if_it_is_the_default(overrides, message):
+    with pytest.raises(ValueError, match=message):
+        build("sam", net(), **overrides)
+    fields = dict.fromkeys(set(overrides) & {"sigma", "normalise", "ema_order", "rho_min"})
+    assert read("sam") == override(read("sam"), fields), "None takes back what was said"
+
+
+def test_the_canonical_form_has_every_field_and_is_that_of_the_defaults_said():
+    flat = read("sam").canonical()
+    assert {None} <= {flat["m"], flat["gamma_end"], flat["ascent_batch"]}
+    assert (flat["rho"], flat["sigma"], flat["draws"], flat["direction"]) == (0.05, 1.0, 1, "gradient")
+    assert override(read("sam"), {"perturb": 1.0}).canonical() == flat
+
+
+def test_every_option_says_what_its_fields_are():
+    for name, field in axes.fields().items():
+        assert field.doc, name
+        assert field.default is None or field.allowed.broken_by(field.default) is None, name

@@ -10,9 +10,9 @@ from test_references import CASES, LR, LR_MIN, RATES
 from torch import nn
 
 from sam_repro.methods import Moment, Overflow, build
-from sam_repro.methods.schedule import radius
-from sam_repro.methods.spec import Radius, Spec
-from sam_repro.methods.start import generator, kernel_noise
+from sam_repro.methods.draws import generator
+from sam_repro.methods.radii.follow_lr import FollowLr
+from sam_repro.methods.starts.kernel_noise import KernelNoise
 
 EVERY = [case for case in CASES if case != "plain"]
 
@@ -420,7 +420,7 @@ def test_scheduler_of_the_base_optimizer_moves_the_radius():
 
 def test_same_random_key_is_not_used_for_all_tensors():
     w = [torch.ones(4, 3), torch.ones(4, 3)]
-    a, b = kernel_noise(w, 0.1, Spec().noise_scale, generator(torch.device("cpu"), 0, 0, 0, "noise0"))
+    a, b = KernelNoise().noise(w, 0.1, generator(torch.device("cpu"), 0, 0, 0, "noise0"))
     assert not torch.equal(a, b)
 
 
@@ -433,14 +433,14 @@ def test_same_random_key_is_not_used_for_steps_shards_draws_or_seeds():
 def test_noise_is_of_the_size_of_its_kernel():
     torch.manual_seed(0)
     conv, bias = torch.randn(3, 40, 9, 9) * torch.tensor([0.1, 1.0, 10.0]).view(3, 1, 1, 1), torch.full((4000,), 0.5)
-    d0, d1 = kernel_noise([conv, bias], 0.2, Spec().noise_scale, generator(torch.device("cpu"), 0))
+    d0, d1 = KernelNoise().noise([conv, bias], 0.2, generator(torch.device("cpu"), 0))
     for noise, kernel in [*zip(d0, conv, strict=True), (d1, bias)]:
         assert noise.std().item() == pytest.approx(0.2 * kernel.norm().item(), rel=0.05)
 
 
 def test_negative_rho_never_follows_from_a_warm_up():
-    spec = Spec(radius=Radius.follow_lr, rho=0.6, rho_min=0.1)
+    radius = FollowLr(rho=0.6, rho_min=0.1)
     for lr in (0.0, 0.001, 0.01):
-        assert radius(spec, Moment(lr=lr, lr_min=0.01, lr_max=0.1)) == 0.1
-    assert radius(spec, Moment(lr=0.1, lr_min=0.01, lr_max=0.1)) == pytest.approx(0.6)
-    assert radius(spec, Moment(lr=0.055, lr_min=0.01, lr_max=0.1)) == pytest.approx(0.35)
+        assert radius.at(Moment(lr=lr, lr_min=0.01, lr_max=0.1)) == 0.1
+    assert radius.at(Moment(lr=0.1, lr_min=0.01, lr_max=0.1)) == pytest.approx(0.6)
+    assert radius.at(Moment(lr=0.055, lr_min=0.01, lr_max=0.1)) == pytest.approx(0.35)
