@@ -90,5 +90,8 @@ def read_yaml(path: Path) -> Any:
 
 def _why(error: Exception) -> str:
     """The kind of what went wrong and its first words: a parser's message shows pieces of the file, on many lines."""
-    words = "".join(letter if letter.isprintable() else " " for letter in str(error).partition("\n")[0])
+    text = str(error).partition("\n")[0]
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem and error.problem_mark:
+        text = f"line {error.problem_mark.line + 1}: {error.problem}"
+    words = "".join(letter if letter.isprintable() else " " for letter in text)
     return " ".join([type(error).__name__, *words[:80].split()])

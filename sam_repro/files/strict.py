@@ -10,6 +10,7 @@ import yaml
 from sam_repro.errors import UserError, hint
 
 Fields = dict[str, Any]
+Kinds = dict[str, type | tuple[type, ...]]  # of the values, by key
 
 
 def known_keys(where: str, data: Any, allowed: set[str], needed: Iterable[str] = ()) -> Fields:
@@ -23,9 +24,24 @@ def known_keys(where: str, data: Any, allowed: set[str], needed: Iterable[str] =
     return found
 
 
+def typed_keys(where: str, data: Any, kinds: Kinds, needed: Iterable[str] = ()) -> Fields:
+    """Keys that are known, with values of their kind; one that is null is as good as left out."""
+    found = known_keys(where, data, set(kinds), needed)
+    for key, value in found.items():
+        if value is not None and not isinstance(value, kinds[key]):
+            raise UserError(f"{where}: {key} can't be {shown(value)}")
+    return found
+
+
+def shown(value: Any) -> str:
+    """A value in a sentence, however long it is."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
 def mapping(where: str, data: Any) -> Fields:
     if not isinstance(data, dict):
-        raise UserError(f"{where}: must be a mapping, is {data!r}")
+        raise UserError(f"{where}: must be a mapping, is {shown(data)}")
     return {str(key): value for key, value in data.items()}
 
 

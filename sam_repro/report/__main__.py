@@ -52,6 +52,7 @@ def _run(given: Words) -> int:
     if name not in ("runs", "import"):  # a run's folder or a ledger may have an = in its name
         settings |= {key: value for key, equals, value in (word.partition("=") for word in words) if equals}
         words = [word for word in words if "=" not in word]
+        words += [settings.pop("table")] if "table" in settings else []  # as a sweep has it
     results = Path(settings.pop("results_dir", given.flags.get("--results-dir", "results")))
     for key in settings:
         if key not in (known := SETTINGS.get(name, ())):

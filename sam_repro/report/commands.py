@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sam_repro.config.budget import names
 from sam_repro.errors import USER_ERROR, UserError, hint
 from sam_repro.tables import spec
+from sam_repro.tables.chosen import named, readable
 from sam_repro.tables.spec import Table
 
 if TYPE_CHECKING:
@@ -22,34 +23,36 @@ if TYPE_CHECKING:
 
 
 def list_tables() -> int:
-    for table in spec.load_all():
+    tables, code = _tables(None)
+    for table in tables:
         print(f"{table.ref:<19} {table.title}")
-    return 0
+    return code
 
 
 def print_claims(ref: str | None, form: str | None) -> int:
     from sam_repro.report import text
     from sam_repro.tables import claims
 
-    tables = [table for table in _tables(ref) if ref or not table.figure]
+    read, code = _tables(ref)
+    tables = [table for table in read if ref or not table.figure]
     if form:
         found = claims.claims(tables)
         print(_csv(found) if form == "csv" else json.dumps(found, indent=1, ensure_ascii=False) + "\n", end="")
-        return 0
+        return code
     for table in tables:
         print(f"{table.ref}  {table.title}  ({table.source})")
         for cell in table.cells:
             print(
                 f"  {cell.row:<24} {cell.column:<16} {text.claimed(cell.claim):<22} {cell.unit} {cell.metric}".rstrip()
             )
-    return 0
+    return code
 
 
 def plan(ref: str | None, budget: str, device: str, results: Path, form: str | None) -> int:
     from sam_repro.report import plan_view
 
-    tables = _tables(ref)
-    everything = _planned(spec.load_all(), budget)  # the others too: a run may be shared with them
+    tables, code = _tables(ref)
+    everything = _planned(readable(spec.names())[0], budget)  # the others too: a run may be shared with them
     entries = _entries(results)
     found = plan_view.summarise({t.ref: everything[t.ref] for t in tables}, everything, entries, results, device)
     match form:
@@ -59,13 +62,13 @@ def plan(ref: str | None, budget: str, device: str, results: Path, form: str | N
             print(_csv(found["cells"]), end="")
         case _:
             print(plan_view.text(found, budget), end="")
-    return _broken([p for t in tables for p in everything[t.ref]])
+    return _broken([p for t in tables for p in everything[t.ref]]) or code
 
 
 def status(ref: str | None, budget: str, results: Path, form: str | None) -> int:
     from sam_repro.report import status_view
 
-    tables = _tables(ref)
+    tables, code = _tables(ref)
     planned = _planned(tables, budget)
     entries = _entries(results)
     found = status_view.collect(tables, planned, entries, results)
@@ -75,25 +78,25 @@ def status(ref: str | None, budget: str, results: Path, form: str | None) -> int
         case "csv":
             print(_csv(_runs(found)), end="")
         case _:
-            print(status_view.text(found, single=ref is not None), end="")
-    return _broken([p for t in tables for p in planned[t.ref]])
+            print(status_view.text(found, single=len(tables) == 1), end="")
+    return _broken([p for t in tables for p in planned[t.ref]]) or code
 
 
 def render(ref: str | None, budget: str | None, form: str | None, results: Path) -> int:
     from sam_repro.report import write
 
-    tables = _tables(ref if form != "html" else None)  # the page is one, with every table
-    if ref:
-        spec.load(ref)
+    if ref and form == "html":
+        named(ref)
+    tables, code = _tables(ref if form != "html" else None)  # the page is one, with every table
     entries = _entries(results)
     budgets = [budget] if budget else write.budgets(entries, tables)
     planned = {name: _planned(tables, name) for name in budgets}
     if ref and form != "html":
-        print(write.one(tables[0], planned, entries, results, form or "md"), end="")
+        print("\n".join(write.one(table, planned, entries, results, form or "md") for table in tables), end="")
     paths = write.everything(tables, planned, entries, results, form, page=ref is None)
     for path in paths:
         print(path, file=sys.stderr if ref else sys.stdout)
-    return _broken([p for cells in planned.values() for t in tables for p in cells[t.ref]])
+    return _broken([p for cells in planned.values() for t in tables for p in cells[t.ref]]) or code
 
 
 def judge_lines() -> int:
@@ -183,8 +186,14 @@ def _csv(rows: Iterable[Mapping[str, Any]]) -> str:
     return out.getvalue()
 
 
-def _tables(ref: str | None) -> list[Table]:
-    return [spec.load(ref)] if ref else spec.load_all()
+def _tables(word: str | None) -> tuple[list[Table], int]:
+    """Those of this name, of this paper, or all; and the exit code: one that is no table does not stop the others."""
+    tables, mistakes = readable(named(word) if word else spec.names())
+    if mistakes and not tables:
+        raise UserError(mistakes[0])
+    for mistake in mistakes:
+        print(f"error: {mistake}", file=sys.stderr)
+    return tables, USER_ERROR if mistakes else 0
 
 
 def _planned(tables: list[Table], budget: str) -> dict[str, list[Planned]]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from sam_repro.errors import UserError
+from sam_repro.tables.chosen import papers
 from sam_repro.words import parse as words_of
 
 USAGE = """\
@@ -13,7 +14,7 @@ sam-repro sweep table=asam/2 budget=mini [SETTING=VALUE ...] [OVERRIDE ...] [--d
 
 Trains what is missing of a table: every run once, whoever else works on the same results. Started again it goes on.
 
-  table=asam/2,asam/3      tables, as `sam-repro report list` names them
+  table=asam/2,asam/3      tables or whole papers, as `sam-repro report list` names them
   cells=resnet20/*         only the cells whose ROW/COLUMN matches (several: comma)
   budget=mini              paper (default), mini or smoke
   gpus=0-7 per_gpu=2       two runs at once on each of eight GPUs; with runtime.ranks=4 on each group of four
@@ -62,7 +63,9 @@ def parse(words: list[str]) -> Options:
     for word in given.names:
         key, equals, value = word.partition("=")
         key = key.lstrip("+~")  # a plus changes nothing about what a key means here
-        if not equals or not key:
+        if not equals and word.partition("/")[0] in papers():
+            options.table = ",".join(filter(None, [options.table, word]))
+        elif not equals or not key:
             raise UserError(f"{word}: write KEY=VALUE, or --dry-run")
         elif key.startswith("hydra.launcher."):
             options.submit[key.removeprefix("hydra.launcher.")] = value

@@ -30,20 +30,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from sam_repro import CONFIGS
 from sam_repro.errors import UserError, hint
-from sam_repro.files.strict import Fields, Loader, known_keys, mapping
+from sam_repro.files.read import DamagedError, read_yaml
+from sam_repro.files.strict import Fields, Kinds, mapping, shown, typed_keys
 from sam_repro.tables.miniature import inherited
 
 MINI = "mini"  # the budget that takes a table's miniature
-_TABLE = {
-    "title", "source", "metric", "unit", "statistic", "kind", "n", "seeds", "baseline", "experiment", "overrides",
-    "columns", "rows", "cells", "footnotes", "not_run", "points", "miniature",
+_WORD = (str, int, float)  # a label may look like a number
+_COLUMN: Kinds = {"label": _WORD, "overrides": object, "metric": str, "unit": str, "footnote": str}
+_OF_BOTH: Kinds = {"n": int, "seeds": int, "baseline": _WORD, "experiment": str}
+_ROW: Kinds = _COLUMN | _OF_BOTH | {"claims": dict, "succeeded": dict}
+_TABLE: Kinds = _OF_BOTH | {
+    "title": str, "source": dict, "metric": str, "unit": str, "statistic": str, "kind": str, "overrides": object,
+    "columns": dict, "rows": dict, "cells": dict, "footnotes": list, "not_run": str, "points": list, "miniature": dict,
 }  # fmt: skip
-_COLUMN = {"label", "overrides", "metric", "unit", "footnote"}
-_ROW = _COLUMN | {"claims", "n", "seeds", "succeeded", "baseline", "experiment"}
+_SOURCE: Kinds = {"paper": _WORD, "where": _WORD}
+_MOST_SEEDS = 1000
 
 
 @dataclass(frozen=True)
@@ -146,8 +149,8 @@ def load(ref: str, configs: Path = CONFIGS) -> Table:
         raise UserError(f"unknown table {ref!r}: {hint(ref, sorted(known))}")
     path = known[ref]
     try:
-        data = yaml.load(path.read_text(encoding="utf-8"), Loader=Loader)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        data = read_yaml(path)
+    except (DamagedError, FileNotFoundError) as error:
         raise UserError(f"table {ref}: {' '.join(str(error).split())}") from None
     table = _table(ref, data, figure=path.parents[1].name == "figure")
     if not data.get("miniature"):
@@ -164,18 +167,18 @@ def load_all(configs: Path = CONFIGS) -> list[Table]:
 
 def _table(ref: str, data: Any, *, figure: bool) -> Table:
     where = f"table {ref}"
-    fields = known_keys(where, data, _TABLE, needed={"title", "source", "columns", "rows"})
+    fields = typed_keys(where, data, _TABLE, needed={"title", "source", "columns", "rows"})
     if fields.get("statistic", "best") not in ("best", "last"):
         raise UserError(f"{where}: statistic must be best or last, is {fields['statistic']!r}")
     if fields.get("kind", "printed") not in ("printed", "log", "missing"):
         raise UserError(f"{where}: kind must be printed, log or missing, is {fields['kind']!r}")
-    source = known_keys(f"{where} source", fields["source"], {"paper", "where"}, needed={"paper", "where"})
+    source = typed_keys(f"{where} source", fields["source"], _SOURCE, needed=_SOURCE)
     columns = {
-        str(k): known_keys(f"{where} column {k}", v or {}, _COLUMN)
+        str(k): typed_keys(f"{where} column {k}", v or {}, _COLUMN)
         for k, v in mapping(f"{where} columns", fields["columns"]).items()
     }
     rows = {
-        str(k): known_keys(f"{where} row {k}", v or {}, _ROW)
+        str(k): typed_keys(f"{where} row {k}", v or {}, _ROW)
         for k, v in mapping(f"{where} rows", fields["rows"]).items()
     }
     own = {str(k): v for k, v in mapping(f"{where} cells", fields.get("cells") or {}).items()}
@@ -197,7 +200,7 @@ def _table(ref: str, data: Any, *, figure: bool) -> Table:
         rows=tuple(Line(k, str(v.get("label", k)), v.get("footnote")) for k, v in rows.items()),
         columns=tuple(Line(k, str(v.get("label", k)), v.get("footnote")) for k, v in columns.items()),
         cells=tuple(cells),
-        footnotes=tuple(str(x) for x in fields.get("footnotes", ())),
+        footnotes=tuple(str(x) for x in fields.get("footnotes") or ()),
         not_run=fields.get("not_run"),
         figure=figure,
         pairs=_pairs(where, fields.get("points") or [], rows, columns, cells),
@@ -208,7 +211,7 @@ def _pairs(
     where: str, found: Any, rows: Iterable[str], columns: Iterable[str], cells: Iterable[Cell]
 ) -> tuple[Pair, ...]:
     if not isinstance(found, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in found):
-        raise UserError(f"{where}: points must be a list of [better column, worse column], is {found!r}")
+        raise UserError(f"{where}: points must be a list of [better column, worse column], is {shown(found)}")
     means = {(cell.row, cell.column): cell.claim.mean for cell in cells}
     pairs = []
     for row in rows:
@@ -226,13 +229,15 @@ def _cell(ref: str, table: Fields, row: tuple[str, Fields], column: tuple[str, F
     where = f"table {ref} cell {row_id}/{column_id}"
     n = r["n"] if "n" in r else table.get("n")
     succeeded = (r.get("succeeded") or {}).get(column_id)
+    if succeeded is not None and not isinstance(succeeded, int):
+        raise UserError(f"{where}: succeeded must be a whole number, is {shown(succeeded)}")
     claim = _claim(where, (r.get("claims") or {}).get(column_id), table.get("kind", "printed"), n, succeeded)
     metric = r.get("metric") or c.get("metric") or table.get("metric")
     if not isinstance(metric, str):
         raise UserError(f"{where}: no metric, neither of the table nor of its row or column")
     seeds = r.get("seeds", table.get("seeds", n))
-    if not isinstance(seeds, int) or seeds < 1:
-        raise UserError(f"{where}: seeds must be a whole number from 1, is {seeds!r}")
+    if not isinstance(seeds, int) or not 1 <= seeds <= _MOST_SEEDS:
+        raise UserError(f"{where}: seeds must be a whole number from 1 to {_MOST_SEEDS}, is {shown(seeds)}")
     baseline: tuple[str, str] | None = None
     if r.get("baseline") is not None:
         baseline = (str(r["baseline"]), column_id)
@@ -240,9 +245,7 @@ def _cell(ref: str, table: Fields, row: tuple[str, Fields], column: tuple[str, F
         baseline = (row_id, str(table["baseline"]))
     if baseline and (baseline[0] not in table["rows"] or baseline[1] not in table["columns"]):
         raise UserError(f"{where}: its baseline {'/'.join(baseline)} is no cell of the table")
-    experiment = r.get("experiment", table.get("experiment"))
-    if experiment is not None and not isinstance(experiment, str):
-        raise UserError(f"{where}: experiment must be a name, is {experiment!r}")
+    experiment = r.get("experiment") or table.get("experiment")
     named = [f"+experiment={experiment}"] if experiment else None
     layers = [named, table.get("overrides"), c.get("overrides"), r.get("overrides"), own.get(f"{row_id}/{column_id}")]
     return Cell(
@@ -265,7 +268,7 @@ def _claim(where: str, text: Any, kind: str, n: int | None, succeeded: int | Non
     if text is None:
         return Claim("missing")
     if not isinstance(text, str):
-        raise UserError(f"{where}: write the claim {text!r} in quotes, as the paper prints it")
+        raise UserError(f"{where}: write the claim {shown(text)} in quotes, as the paper prints it")
     match = _NUMBER.fullmatch(text.strip())
     if not match:
         raise UserError(f"{where}: the claim {text!r} is not of the form 91.00 or 91.00 ± 0.13")
@@ -280,7 +283,7 @@ def _overrides(where: str, layers: Iterable[Any]) -> tuple[str, ...]:
     merged = dict[str, str]()
     for layer in layers:
         if not isinstance(layer or [], list) or not all(isinstance(x, str) and "=" in x for x in layer or []):
-            raise UserError(f"{where}: overrides must be a list of key=value, is {layer!r}")
+            raise UserError(f"{where}: overrides must be a list of key=value, is {shown(layer)}")
         for override in layer or []:
             key = override.split("=", 1)[0]
             merged.pop(key, None)

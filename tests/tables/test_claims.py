@@ -167,7 +167,7 @@ BROKEN = {
     HEAD + "metric: m\ncolumns: {a: {}}\nrows: {r: {}}\n": "seeds must be",
     HEAD + "n: 1\ncolumns: {a: {}}\nrows: {r: {}}\n": "no metric",
     TABLE + "overrides: seed\nrows: {r: {}}\n": "list of key=value",
-    TABLE + "experiment: [demo]\nrows: {r: {}}\n": "experiment must be a name",
+    TABLE + "experiment: [demo]\nrows: {r: {}}\n": "experiment can't be ['demo']",
     TABLE + "rows: {r: {}, r: {}}\n": "twice",
     TABLE + "rows: {r: {}}\ncells: {r/b: []}\n": "no row/column",
     TABLE + "baseline: z\nrows: {r: {}}\n": "no cell of the table",
