@@ -12,7 +12,8 @@ import pytest
 from sam_repro.tables import spec
 from sam_repro.tables.claims import claims
 
-PRINTED = Path(__file__).with_name("printed.txt").read_text(encoding="utf-8")
+PRINTED_FILE = Path(__file__).with_name("printed.txt")
+PRINTED = PRINTED_FILE.read_text(encoding="utf-8")
 PAPERS = Path(__file__).resolve().parents[3] / "shared" / "papers"
 FILES = {"asam": "004_ce4ec6f5f8242e6a.txt", "rsam": "002_8279b529133002c4.txt"}
 
@@ -83,8 +84,10 @@ def test_every_number_is_the_papers(objects: list[dict]) -> None:
         for c in objects
         if c["kind"] == "printed"
     }
+    lacking = {table for table, _, _ in ours} - printed_lines().keys()
+    assert not lacking, f"copy the lines of {sorted(lacking)} from the paper's text into {PRINTED_FILE.name}"
     assert ours == printed_cells()
-    assert len(ours) == 24 + 24 + 24 + 6 + 6 + 15 + 21 + 21 + 12 + 30 + 3
+    assert len(ours) >= 24 + 24 + 24 + 6 + 6 + 15 + 21 + 21 + 12 + 30 + 3
 
 
 def test_the_excerpt_is_verbatim() -> None:
@@ -212,7 +215,10 @@ def test_unknown_cells_name_the_nearest() -> None:
 
 
 def test_claims_as_a_list_has_all_cells() -> None:
-    assert len(claims([table for table in spec.load_all() if not table.figure])) == 219
+    tables = [table for table in spec.load_all() if not table.figure]
+    found = claims(tables)
+    assert len(found) == sum(len(table.rows) * len(table.columns) for table in tables)
+    assert len(found) >= 219, "one that shipped is lost"
 
 
 def test_figures_are_no_claims(objects: list[dict]) -> None:
