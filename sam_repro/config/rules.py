@@ -143,7 +143,7 @@ def _between(c: Config) -> Iterator[tuple[str, bool, str]]:
     )
     yield "augment.cutout", cutout % 2 == 1, f"must be even, is {cutout}: it goes half to either side of a pixel"
     yield ("method.radius", c.method.follows_lr and not changes_rate(c),
-           "is follow_lr, which needs a learning rate that moves: schedule.decay is constant")  # fmt: skip
+           f"is {c.method.radius}, which needs a learning rate that moves: schedule.decay is constant")  # fmt: skip
     yield ("augment.resized_crop", c.augment.resized_crop > 0 and not c.dataset.stream,
            "crops images of any size: it needs dataset.stream=true")  # fmt: skip
     yield ("dataset.validation", c.dataset.evaluate_on is Split.validation and not c.dataset.validation > 0,

@@ -29,13 +29,21 @@ class Schedule:
             lr=self.lr(step),
             lr_min=self.peak * self.config.final,
             lr_max=self.peak,
+            warms_up=self._held(step) < self._warmup,
         )
 
+    @property
+    def _warmup(self) -> float:
+        return self.warmup_epochs * self.steps_per_epoch
+
+    def _held(self, step: int) -> int:
+        """The step whose learning rate this step has: its epoch's first, where the rate is held during an epoch."""
+        return step if self.config.per is Unit.step else step // self.steps_per_epoch * self.steps_per_epoch
+
     def lr(self, step: int) -> float:
-        warmup = self.warmup_epochs * self.steps_per_epoch
-        reached = step
+        warmup, reached = self._warmup, step
         if self.config.per is Unit.epoch:
-            step = step // self.steps_per_epoch * self.steps_per_epoch
+            step = self._held(step)
             reached = step + self.steps_per_epoch  # a whole epoch at warmup_start, which may be 0, would be lost
         if step < warmup:
             start = self.config.warmup_start

@@ -14,3 +14,4 @@ class Moment:
     lr: float = 0.0
     lr_min: float = 0.0
     lr_max: float = 0.0
+    warms_up: bool = False  # whether the learning rate still rises to lr_max

@@ -71,3 +71,10 @@ def test_plain_runs_may_have_their_own_epochs_and_smoke_caps_the_batch() -> None
         assert epochs(compose([f"method={method}", "schedule=asam_cifar"])) == expected
     c = compose(["budget=smoke", "loop.batch_size=4096", "loop.micro_batch=512", "method.m=64"])
     assert (c.loop.batch_size, c.loop.micro_batch, c.method.m) == (8, 8, 1)
+
+
+def test_a_moment_says_whether_the_rate_warms_up() -> None:
+    for per in Unit:
+        s = Schedule(ScheduleConfig(per=per), 1.0, 10, 4, warmup_epochs=2.0)
+        assert [s.at(step).warms_up for step in (0, 19, 20, 39)] == [True, True, False, False], per
+    assert not Schedule(ScheduleConfig(), 1.0, 10, 4).at(0).warms_up

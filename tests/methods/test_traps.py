@@ -11,6 +11,7 @@ from torch import nn
 
 from sam_repro.methods import Moment, Overflow, build
 from sam_repro.methods.draws import generator
+from sam_repro.methods.factory import read
 from sam_repro.methods.radii.follow_lr import FollowLr
 from sam_repro.methods.starts.kernel_noise import KernelNoise
 
@@ -444,3 +445,14 @@ def test_negative_rho_never_follows_from_a_warm_up():
         assert radius.at(Moment(lr=lr, lr_min=0.01, lr_max=0.1)) == 0.1
     assert radius.at(Moment(lr=0.1, lr_min=0.01, lr_max=0.1)) == pytest.approx(0.6)
     assert radius.at(Moment(lr=0.055, lr_min=0.01, lr_max=0.1)) == pytest.approx(0.35)
+
+
+def test_the_released_radius_of_rsam_rises_from_zero_in_the_warm_up():
+    """configs/departure/official/rsam.yaml: 1.25 half-way up to 2.5, where GSAM's line would say 1.995."""
+    radius = read("rsam", "official").point.radius
+    rates = {"lr_min": 3e-5, "lr_max": 3e-3}
+    for share in (0.0, 0.1, 0.5, 1.0):
+        at = Moment(lr=share * 3e-3, warms_up=True, **rates)
+        assert radius.at(at) == pytest.approx(2.5 * share)
+    assert radius.at(Moment(lr=1.5e-3, **rates)) == pytest.approx(1.995, abs=1e-3)
+    assert radius.at(Moment(lr=3e-5, **rates)) == pytest.approx(1.5)
