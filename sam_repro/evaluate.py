@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError
 
 from sam_repro import signals
 from sam_repro.config.compose import one_line
@@ -34,7 +33,7 @@ from sam_repro.errors import UserError, command, nearest
 from sam_repro.files.atomic import write_atomic
 from sam_repro.runs import ledger
 from sam_repro.runs.entry import usable
-from sam_repro.runs.outcome import DONE, EVALUATIONS
+from sam_repro.runs.run import Run, find_run
 from sam_repro.words import HELP, parse
 
 if TYPE_CHECKING:
@@ -51,17 +50,17 @@ def main(words: list[str]) -> int:
         print(__doc__)
         return 0
     wanted = options(words)
-    folder = find_run(Path(wanted.get("results_dir", "results")), wanted.get("run", ""))
-    config = configured(stored(folder), wanted)
+    run = finished_run(Path(wanted.get("results_dir", "results")), wanted.get("run", ""))
+    config = configured(stored(run), wanted)
     names = [n.strip() for n in wanted.get("on", "imagenet").strip("[]").split(",")]
-    found = evaluations(config, folder, names)
+    found = evaluations(config, run, names)
     # Before they are kept: whatever is wrong with the ledger, hours of work can be read on the screen.
     for name, value in found.items():
         print(f"{name:32} {value:8.2f}", flush=True)
-    if not keep(folder, found):
+    if not keep(run, found):
         print(
-            f"warning: {folder.parents[1] / ledger.FILE} has no line of run {folder.name}, so no table shows these "
-            f"numbers (they are in {folder / EVALUATIONS}); start the run once more: that writes its line again",
+            f"warning: {run.results / ledger.FILE} has no line of run {run.id}, so no table shows these "
+            f"numbers (they are in {run.evaluations}); start the run once more: that writes its line again",
             file=sys.stderr,
         )
     return 0
@@ -75,30 +74,24 @@ def options(words: list[str]) -> dict[str, str]:
     return given.settings
 
 
-def find_run(results: Path, start: str) -> Path:
-    runs = sorted(f for f in (results / "runs").glob("*") if f.is_dir())
-    matching = [f for f in runs if start and f.name.startswith(start)]
-    if len(matching) != 1:
-        problem = "names no run" if not matching else f"names {len(matching)} runs"
-        raise UserError(f"run={start} {problem} in {results / 'runs'}.{nearest(start, [f.name for f in runs])}")
-    if not (matching[0] / DONE).exists():
-        raise UserError(f"run={matching[0].name} is not finished: start it again to let it go on")
-    return matching[0]
+def finished_run(results: Path, start: str) -> Run:
+    run = find_run(results, start)
+    if not run.done.exists():
+        raise UserError(f"run={run.id} is not finished: start it again to let it go on")
+    return run
 
 
-def stored(folder: Path) -> Config:
+def stored(run: Run) -> Config:
     """The configuration that a run was trained with, if that was on ImageNet."""
-    file = folder / "config.yaml"
+    config = run.stored()
     try:
-        config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Config), OmegaConf.load(file)))
-        assert isinstance(config, Config)
         check(config)
-    except (OSError, ValueError, TypeError, YAMLError, OmegaConfBaseException) as error:
-        raise UserError(f"{file} is no configuration of a run ({one_line(error)[:300]}): put it back") from error
+    except UserError as error:
+        raise UserError(f"{run.config} is no configuration of a run ({error}): put it back") from error
     data = config.dataset
     if data.name is not Source.imagenet or data.classes != CLASSES:
         raise UserError(
-            f"run={folder.name} was trained on dataset={data.name.value} with {data.classes} classes: "
+            f"run={run.id} was trained on dataset={data.name.value} with {data.classes} classes: "
             f"these test sets are for a run on dataset=imagenet with its {CLASSES}"
         )
     return config
@@ -119,14 +112,13 @@ def configured(config: Config, wanted: Mapping[str, str]) -> Config:
     return check(changed)
 
 
-def trained(config: Config, folder: Path) -> nn.Module:
-    """The model with the weights that the run ended with. Those it started from may be gone, or need a download."""
+def trained(config: Config, file: Path) -> nn.Module:
+    """The model with the weights in a file of the run. Those it started from may be gone, or need a download."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     from sam_repro import models
 
-    file = folder / "weights.safetensors"
     bare = replace(config.model, pretrained=False, weights=None, weights_sha256=None)
     model = models.build(bare, config.dataset.classes, config.dataset.image_size)
     try:
@@ -139,7 +131,7 @@ def trained(config: Config, folder: Path) -> nn.Module:
     return model
 
 
-def evaluations(config: Config, folder: Path, names: list[str]) -> dict[str, float]:
+def evaluations(config: Config, run: Run, names: list[str]) -> dict[str, float]:
     """Metric name -> value in percent (mCE too, AlexNet = 100), for the ledger."""
     import torch
 
@@ -151,7 +143,7 @@ def evaluations(config: Config, folder: Path, names: list[str]) -> dict[str, flo
         if name not in NAMES:
             raise UserError(f"on={name}: there is no such test set.{nearest(name, NAMES)} Choose of {', '.join(NAMES)}")
     device = device_of(config.runtime, 0)
-    model = trained(config, folder).to(device).eval()
+    model = trained(config, run.weights).to(device).eval()
     if config.runtime.channels_last:
         model = model.to(memory_format=torch.channels_last)
     found: dict[str, float] = {}
@@ -168,12 +160,12 @@ def evaluations(config: Config, folder: Path, names: list[str]) -> dict[str, flo
     return found
 
 
-def keep(folder: Path, found: dict[str, float]) -> bool:
+def keep(run: Run, found: dict[str, float]) -> bool:
     """In the run folder and, if the run has a line in the ledger, as a new line of it; returns whether it has.
 
     Both under the ledger's lock: evaluations of one run on several sets may end together, and none may lose a number.
     """
-    file = folder / EVALUATIONS
+    file = run.evaluations
 
     def add(entry: ledger.Entry | None) -> ledger.Entry | None:
         known = earlier(file) | found
@@ -184,7 +176,7 @@ def keep(folder: Path, found: dict[str, float]) -> bool:
         metrics = {name: {"last": value, "best": value, "best_epoch": None} for name, value in known.items()}
         return {**entry, "metrics": {**entry["metrics"], **metrics}}
 
-    return ledger.amend(folder.parents[1], folder.name, add)
+    return ledger.amend(run.results, run.id, add)
 
 
 def earlier(file: Path) -> dict[str, Any]:

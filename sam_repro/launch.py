@@ -12,17 +12,16 @@ import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from sam_repro import signals
-from sam_repro.config.identity import run_folder, run_id
 from sam_repro.config.rules import check
 from sam_repro.config.schema import Config
 from sam_repro.errors import INTERRUPTED, USER_ERROR, UserError, end
 from sam_repro.runs.outcome import already, finished
 from sam_repro.runs.restore import restore
+from sam_repro.runs.run import Run
 
 
 def launch(config: Config, overrides: Sequence[str] = ()) -> int:
@@ -33,24 +32,24 @@ def launch(config: Config, overrides: Sequence[str] = ()) -> int:
         # The launcher's ranks count, whatever the configuration says: the run's id may depend on them.
         ranks = int(os.environ.get("WORLD_SIZE", 1))
         config = check(replace(config, runtime=replace(config.runtime, ranks=ranks)))
-    folder = run_folder(config)
+    run = Run.of(config, overrides)
     if not one_of_many or os.environ["RANK"] == "0":
-        print(f"run {run_id(config)} in {folder}", flush=True)
+        print(f"run {run.id} in {run.path}", flush=True)
     # Without torch, if it may be decided alone; ranks decide together, in train.
-    summary = finished(folder) if not one_of_many and not config.force else None
+    summary = finished(run) if not one_of_many and not config.force else None
     if summary is not None:
         print(already(summary), flush=True)
-        if restore(folder, Path(config.results_dir), overrides):
+        if restore(run):
             print("its line in the ledger was lost: written again", flush=True)
         return 0
     if one_of_many or config.runtime.ranks == 1:
         from sam_repro.train import train
 
-        return train(config, list(overrides))
-    return local_ranks(config, list(overrides))
+        return train(run, config)
+    return local_ranks(run, config)
 
 
-def local_ranks(config: Config, overrides: list[str]) -> int:
+def local_ranks(run: Run, config: Config) -> int:
     """One process a rank. The first that fails takes the others down and has its traceback shown, once."""
     from multiprocessing import get_context
 
@@ -61,7 +60,7 @@ def local_ranks(config: Config, overrides: list[str]) -> int:
     store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     mistakes = get_context("spawn").SimpleQueue()
     context = start_processes(  # type: ignore[no-untyped-call]
-        _rank, args=(config, overrides, store.port, mistakes), nprocs=ranks, join=False, start_method="spawn"
+        _rank, args=(run, config, store.port, mistakes), nprocs=ranks, join=False, start_method="spawn"
     )
     assert context is not None
 
@@ -94,7 +93,7 @@ def local_ranks(config: Config, overrides: list[str]) -> int:
         signals.listen()
 
 
-def _rank(local: int, config: Config, overrides: list[str], port: int, mistakes: Any) -> None:
+def _rank(local: int, run: Run, config: Config, port: int, mistakes: Any) -> None:
     """What a rank's process does; the environment is as torchrun would set it."""
     ranks = str(config.runtime.ranks)
     os.environ |= {
@@ -105,7 +104,7 @@ def _rank(local: int, config: Config, overrides: list[str], port: int, mistakes:
     from sam_repro.train import train
 
     try:
-        code = train(config, overrides)
+        code = train(run, config)
     except UserError as mistake:
         mistakes.put(str(mistake))
         code = USER_ERROR

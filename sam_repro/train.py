@@ -5,23 +5,23 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import contextmanager, suppress
+from typing import NoReturn
 
 import torch
-from filelock import FileLock, Timeout
 from omegaconf import OmegaConf
-from safetensors.torch import save as to_safetensors
-from torch import Tensor, nn
+from torch import Tensor
 
 from sam_repro import data as data_room
-from sam_repro import methods, models
+from sam_repro import methods, models, signals
 from sam_repro.config.budget import epochs, warmup_epochs
-from sam_repro.config.identity import plain, run_folder, run_id
+from sam_repro.config.identity import plain
+from sam_repro.config.metric import metrics_of
 from sam_repro.config.schema import Config, Precision
 from sam_repro.engine import optimizer as optimizers
 from sam_repro.engine.batchnorm import RunningStatistics
 from sam_repro.engine.checkpoint import Checkpoints, Misfit
+from sam_repro.engine.keep import Keeper, write_weights
 from sam_repro.engine.loop import Loop
 from sam_repro.engine.precision import LossScale
 from sam_repro.engine.ranks import Ranks
@@ -30,28 +30,29 @@ from sam_repro.engine.schedule import Schedule
 from sam_repro.engine.setup import prepare
 from sam_repro.engine.state import TrainState
 from sam_repro.engine.step import Stepper
-from sam_repro.errors import DISK_FULL, INTERRUPTED, UserError
+from sam_repro.errors import DISK_FULL, INTERRUPTED, UserError, end
 from sam_repro.files.lines import encode_indented
 from sam_repro.record import Recorder, summarise, write_atomic
 from sam_repro.record.environment import environment
 from sam_repro.record.metrics import REMEDY, read
 from sam_repro.runs import ledger
 from sam_repro.runs.entry import entry_of
-from sam_repro.runs.outcome import DONE, EVALUATIONS, LOCK, already, finished, in_words
+from sam_repro.runs.lease import DONE, FAILED, STOPPED, Lease, kept, to_train
+from sam_repro.runs.outcome import already, finished, in_words
+from sam_repro.runs.run import Run
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 EXPENSIVE = 8  # passes a step, above which a run says its cost before it starts
 
 
-def train(config: Config, overrides: list[str] | None = None) -> int:
-    """Train one run, or the rest of it; the exit code of `sam_repro.runs.outcome`."""
+def train(run: Run, config: Config) -> int:
+    """Train one run, or the rest of it; the exit code of `sam_repro.errors`."""
     ranks = Ranks.join(config.runtime)
-    folder = run_folder(config)
     try:
         data, loop = prepared(config, ranks)
-        with claimed(folder, config.results_dir, ranks) as ours:
-            # Seen under the lock: another process may have finished the run while this one was starting.
-            summary = ranks.share(finished(folder) if ranks.main else None) if ours else None
+        with leased(run, ranks) as ours:
+            # Seen while it is ours: another process may have finished the run while this one was starting.
+            summary = ranks.share(finished(run) if ranks.main else None) if ours else None
             if not ours:
                 code = INTERRUPTED
             elif summary is not None and not config.force:
@@ -60,14 +61,17 @@ def train(config: Config, overrides: list[str] | None = None) -> int:
                     print(already(summary), flush=True)
             else:
                 if summary is not None:
-                    forget(folder, ranks)
-                code = run(config, folder, data, loop, overrides or [])
+                    forget(run, ranks)
+                code = carry_out(run, config, data, loop)
     except OSError as error:
         if error.errno not in FULL:
             raise
         if ranks.main:
-            print(f"error: the disk of {folder} is full; the last good checkpoint is kept. Make room and run the same "
-                  "command again", flush=True)  # fmt: skip
+            print(
+                f"error: the disk of {run.path} is full; the last good checkpoint is kept. "
+                "Make room and run the same command again",
+                flush=True,
+            )
         ranks.abandon()
         return DISK_FULL
     ranks.leave()
@@ -105,9 +109,10 @@ def prepared(config: Config, ranks: Ranks) -> tuple[data_room.Data, Loop]:
     return data, Loop(config, state, stepper, data, ranks)
 
 
-def run(config: Config, folder: Path, data: data_room.Data, loop: Loop, overrides: list[str]) -> int:
+def carry_out(run: Run, config: Config, data: data_room.Data, loop: Loop) -> int:
+    metrics = metrics_of(config)
     ranks, steps = loop.ranks, loop.stepper.schedule.steps
-    checkpoints = Checkpoints(folder / "checkpoints", ranks)
+    checkpoints = Checkpoints(run.checkpoints, ranks)
     gpus = [torch.cuda.get_device_name(ranks.device)] * ranks.world if ranks.device.type == "cuda" else []
     env = environment(gpus=gpus, ranks=ranks.world, device=ranks.device.type)
     stored, rejected = checkpoints.load()
@@ -115,14 +120,14 @@ def run(config: Config, folder: Path, data: data_room.Data, loop: Loop, override
     if stored is not None:
         # Before the recorder opens, so that a refusal writes nothing.
         try:
-            loop.state.load(stored, ranks, folder)
+            loop.state.load(stored, ranks, run.path)
         except Misfit as misfit:
             problem = str(misfit)
             if not config.force:
                 raise UserError(f"{problem}; {REMEDY}") from misfit
-            forget(folder, ranks)
-    with Recorder(folder, plain(config), config.track, run_id(config), main=ranks.main, total_steps=steps,
-                  epochs=epochs(config)) as recorder:  # fmt: skip
+            forget(run, ranks)
+    with Recorder(run.path, plain(config), config.track, run.id, main=ranks.main, total_steps=steps,
+                  epochs=epochs(config), metric=metrics[0]) as recorder:  # fmt: skip
         # ---------------------------------------------------------------------- on from where an earlier start stopped
         for reason in rejected:
             recorder.incident("fell_back", reason=reason)
@@ -132,15 +137,17 @@ def run(config: Config, folder: Path, data: data_room.Data, loop: Loop, override
         if stored is not None and not problem:
             recorder.incident("resumed", step=loop.progress.step)
         if ranks.main:
-            write_atomic(folder / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(plain(config))))
-            write_atomic(folder / "env.json", encode_indented(env))
+            write_atomic(run.config, OmegaConf.to_yaml(OmegaConf.create(plain(config))))
+            write_atomic(run.env, encode_indented(env))
+
+        keeper = Keeper(run, config.loop, metrics[0], read(run.path)) if ranks.main else None
 
         # ------------------------------------------------------------------------------------------------------ train
         passes = config.method.passes(config.loop.batch_size, data.train.size)
         if passes > EXPENSIVE:
             recorder.say(f"a step costs {passes:.0f} passes over a batch, this run {passes * steps:.0f}")
         try:
-            status = loop.run(recorder, checkpoints)
+            status = loop.run(recorder, checkpoints, keeper)
         except Interrupted:
             recorder.incident("interrupted", step=loop.progress.step)
             recorder.say("stopped as asked, checkpoint saved: the same command goes on")
@@ -148,16 +155,16 @@ def run(config: Config, folder: Path, data: data_room.Data, loop: Loop, override
 
         # ----------------------------------------------------------------------------------------------------- record
         if ranks.main:
-            write_atomic(folder / "weights.safetensors", to_safetensors(weights(loop.state.model)))
+            write_weights(run.weights, loop.state.model)
             recorder.flush()
-            records = read(folder)
+            records = read(run.path)
             summary = summarise(
-                records, status, passes=loop.progress.step * passes, wall_seconds=loop.seconds(),
-                run_id=run_id(config), parameters=models.count_parameters(loop.state.model), data=data.facts,
+                records, status, metrics=metrics, passes=loop.progress.step * passes, wall_seconds=loop.seconds(),
+                run_id=run.id, parameters=models.count_parameters(loop.state.model), data=data.facts,
             )  # fmt: skip
             recorder.close(summary)
-            ledger.append(config.results_dir, entry_of(config, overrides, records, summary, env))
-            write_atomic(folder / DONE, "")
+            ledger.append(run.results, entry_of(run, config, records, summary, env))
+            write_atomic(run.done, "")
             print(f"done: {in_words(summary)}", flush=True)
         ranks.barrier()
         checkpoints.remove()
@@ -165,40 +172,54 @@ def run(config: Config, folder: Path, data: data_room.Data, loop: Loop, override
 
 
 @contextmanager
-def claimed(folder: Path, results_dir: str, ranks: Ranks) -> Iterator[bool]:
-    """Whether this run is ours to train. The lock dies with the process that holds it."""
-    lock = FileLock(folder / LOCK, blocking=False)
-    free, mistake = True, ""
+def leased(run: Run, ranks: Ranks) -> Iterator[bool]:
+    """Whether this run is ours to train; while it is, the main rank keeps its lease and says at last how it ended."""
+    lease, mistake = None, ""
     if ranks.main:
         try:
-            ledger.probe(results_dir)  # what would be wrong after the training is better said before it
-            folder.mkdir(parents=True, exist_ok=True)
-            lock.acquire()
-        except Timeout:
-            free = False
-            print(f"another process is training this run ({folder}): wait for it, or stop it first", flush=True)
+            ledger.probe(run.results)  # what would be wrong after the training is better said before it
+            lease = to_train(run, lambda: bool(signals.received), lambda text: print(text, flush=True))
         except UserError as error:
             mistake = str(error)
         except OSError as error:
             if error.errno in FULL:
                 raise
-            mistake = f"results_dir={results_dir} can't be written ({error.strerror}): choose another folder"
+            mistake = f"results_dir={run.results} can't be written ({error.strerror}): choose another folder"
+        if lease is None and not mistake:
+            print(f"another process is training this run ({run.path}): wait for it, or stop it first", flush=True)
     if mistake := ranks.share(mistake):
         raise UserError(mistake)
+    ours = ranks.share(lease is not None)
+    if lease is None:
+        yield ours
+        return
+    with kept(lease, lost=lambda: lost(run)), ended(lease, run):
+        yield ours
+
+
+@contextmanager
+def ended(lease: Lease, run: Run) -> Iterator[None]:
+    state, error = STOPPED, ""
     try:
-        yield bool(ranks.share(free))
+        yield
+        state = DONE if run.done.exists() else STOPPED
+    except Exception as mistake:
+        state, error = FAILED, f"{type(mistake).__name__}: {' '.join(str(mistake).split())[:300]}"
+        raise
     finally:
-        lock.release()
+        with suppress(OSError):  # of a full disk; that this process is gone says enough
+            lease.end(state, error)
 
 
-def forget(folder: Path, ranks: Ranks) -> None:
+def lost(run: Run) -> NoReturn:
+    """This process was taken for dead, as one that sleeps is. Its folder is another's now: not a byte more from us."""
+    print(f"another process has taken this run over ({run.path})", flush=True)
+    end(INTERRUPTED)
+
+
+def forget(run: Run, ranks: Ranks) -> None:
     """What an earlier training of this run left: from here on it is an unfinished one, which goes on if stopped."""
     if ranks.main:
-        for name in (DONE, "summary.json", "weights.safetensors", "events.jsonl", EVALUATIONS):
-            (folder / name).unlink(missing_ok=True)
-    Checkpoints(folder / "checkpoints", ranks).remove()
-
-
-def weights(model: nn.Module) -> dict[str, Tensor]:
-    """Contiguous copies, since safetensors keeps no memory format."""
-    return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}
+        for file in (run.done, run.summary, run.weights, run.events, run.evaluations, *run.kept_weights()):
+            file.unlink(missing_ok=True)
+    Checkpoints(run.checkpoints, ranks).remove()

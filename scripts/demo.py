@@ -12,10 +12,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works in a check
 
 from sam_repro import signals
 from sam_repro.config.compose import compose
-from sam_repro.config.identity import run_folder
 from sam_repro.errors import UserError, command
 from sam_repro.launch import launch
 from sam_repro.report.demo import write
+from sam_repro.runs.run import Run
 from sam_repro.words import HELP
 
 METHODS = ("plain", "sam_demo", "asam_demo")
@@ -38,7 +38,7 @@ def main(overrides: list[str]) -> int:
         code = launch(config, chosen)
         if code:
             return code
-        folders.append(run_folder(config))
+        folders.append(Run.of(config).path)
     table, files = write(folders, Path(config.results_dir) / "demo")
     print(f"\n{table}\n", *files, sep="\n")
     return 0

@@ -30,6 +30,7 @@ from sam_repro.evaluate import keep, main, stored, trained
 from sam_repro.models.catalog import Architecture, ModelConfig
 from sam_repro.runs import ledger
 from sam_repro.runs.entry import entry_of, usable
+from sam_repro.runs.run import Run
 from sam_repro.train import forget
 
 TINY_IMAGENET = ["dataset=imagenet", "dataset.image_size=8", "dataset.workers=0"]
@@ -116,7 +117,7 @@ def finished(results: Path, *overrides: str) -> Path:
     save_file(model.state_dict(), folder / "weights.safetensors")
     write(folder / "DONE", b"")
     summary = {"status": "done", "passes": 1.0, "wall_seconds": 1.0}
-    ledger.append(results, entry_of(config, [], [], summary, {"hardware": {}, "packages": {}, "git": None}))
+    ledger.append(results, entry_of(Run.of(config), config, [], summary, {"hardware": {}, "packages": {}, "git": None}))
     return folder
 
 
@@ -256,8 +257,8 @@ def test_the_weights_that_a_run_started_from_are_not_needed(
     monkeypatch.setattr("sam_repro.models.third_party._downloaded", download)
     own = models.build(replace(start, pretrained=False, weights=None), 1000, 8).state_dict()
     save_file(own, run / "weights.safetensors")
-    config: Config = replace(stored(run), model=start)
-    ours = trained(config, run).state_dict()
+    config: Config = replace(stored(Run(run)), model=start)
+    ours = trained(config, Run(run).weights).state_dict()
     assert all(torch.equal(ours[name], tensor) for name, tensor in own.items())
 
 
@@ -276,7 +277,7 @@ def test_a_run_without_a_line_in_the_ledger_is_told(run: Path, v2: Path, capsys:
 def test_evaluations_that_end_together_lose_nothing(run: Path) -> None:
     names = [f"metric_{number}" for number in range(80)]
     with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(lambda name: keep(run, {name: 1.0}), names))
+        assert all(pool.map(lambda name: keep(Run(run), {name: 1.0}), names))
     assert set(newest(run)) == set(names)
     assert set(json.loads((run / "evaluations.json").read_text())) == set(names)
 
@@ -284,11 +285,11 @@ def test_evaluations_that_end_together_lose_nothing(run: Path) -> None:
 def test_a_clock_that_is_behind_hides_no_evaluation(run: Path) -> None:
     (entry,), _ = ledger.read(run.parents[1])
     ledger.append(run.parents[1], {**entry, "finished": "2999-01-01T00:00:00.000000+00:00"})
-    assert keep(run, {"imagenet_accuracy": 50.0})
+    assert keep(Run(run), {"imagenet_accuracy": 50.0})
     assert newest(run) == {"imagenet_accuracy": 50.0}
 
 
 def test_training_again_forgets_the_evaluations_of_the_old_weights(run: Path) -> None:
-    keep(run, {"imagenet_accuracy": 50.0})
-    forget(run, Ranks(0, 1, torch.device("cpu")))
+    keep(Run(run), {"imagenet_accuracy": 50.0})
+    forget(Run(run), Ranks(0, 1, torch.device("cpu")))
     assert [file.name for file in run.iterdir()] == ["config.yaml"]

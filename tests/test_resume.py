@@ -66,13 +66,13 @@ def test_an_altered_interrupted_run_is_refused_in_one_line_and_force_starts_it_a
         shutil.rmtree(run)
         shutil.copytree(whole, run)
         alter(run)
-        before = {f: f.stat().st_mtime_ns for f in run.rglob("*") if f.name != ".lock"}
+        before = {f: f.stat().st_mtime_ns for f in run.rglob("*") if not f.name.startswith("lease.")}
         done = cli(*LONG)
         assert done.returncode == 2, (change, done.stderr)
         assert message in done.stderr, change
         assert "retrain with force=true" in done.stderr
         assert done.stderr.count("\n") == 1, change
-        assert {f: f.stat().st_mtime_ns for f in run.rglob("*") if f.name != ".lock"} == before, change
+        assert {f: f.stat().st_mtime_ns for f in run.rglob("*") if not f.name.startswith("lease.")} == before, change
     process = subprocess.Popen(command(*LONG, "force=true"), cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     while "started_anew" not in ((run / "events.jsonl").read_text() if (run / "events.jsonl").exists() else ""):
         assert process.poll() is None, process.communicate()

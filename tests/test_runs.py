@@ -14,10 +14,12 @@ from pathlib import Path
 
 import pytest
 from commands import ROOT, TINY, Cli, command
-from filelock import FileLock
 
+from sam_repro.record.folder import RunFolder
 from sam_repro.record.metrics import read, without_times
+from sam_repro.runs.lease import latest
 from sam_repro.runs.outcome import finished
+from sam_repro.runs.run import Run
 
 LONG = ["schedule.epochs=3000", "budget.max_epochs=3000"]
 
@@ -52,6 +54,17 @@ def steps_done(folder: Path) -> int:
     return files[0].read_text().count('"step", "step"') if files else 0
 
 
+def wait_until_free(run: Path, seconds: float = 60) -> None:
+    ends = time.monotonic() + seconds
+    while (lease := latest(RunFolder(run))) is not None and lease.held and not lease.gone():
+        assert time.monotonic() < ends, "it took too long"
+        time.sleep(0.01)
+
+
+def is_lease(file: Path) -> bool:
+    return file.name.startswith("lease.")
+
+
 def same_result(a: Path, b: Path) -> None:
     assert (the_run(a) / "weights.safetensors").read_bytes() == (the_run(b) / "weights.safetensors").read_bytes()
     assert [without_times(r) for r in read(the_run(a))] == [without_times(r) for r in read(the_run(b))]
@@ -71,9 +84,8 @@ def kill_and_resume(tmp_path: Path, cli: Cli, *arguments: str, kills: int = 2, s
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
         # Its ranks notice that their parent is gone, save, and let go of the run.
-        for lock in killed.glob("results/runs/*/.lock"):
-            with FileLock(lock, timeout=60):
-                pass
+        for run in killed.glob("results/runs/*"):
+            wait_until_free(run)
     last = start(killed, *arguments)
     out, err = last.communicate(timeout=300)
     assert last.returncode == 0, err
@@ -170,13 +182,15 @@ def test_a_log_that_does_not_fit_its_checkpoint_is_refused_at_once_and_force_sta
     first, second, *rest = log.read_text().splitlines(keepends=True)
     for content, problem in (("".join([first, "?" + second[1:], *rest]), "line 2 is damaged"), ("", "has 0 bytes")):
         log.write_text(content)
-        before = {f: f.stat().st_mtime_ns for f in the_run(tmp_path).rglob("*") if f.name != ".lock"}
+        before = {f: f.stat().st_mtime_ns for f in the_run(tmp_path).rglob("*") if not is_lease(f)}
         done = cli(*TINY, *LONG, "runtime.checkpoint_steps=3")
         assert done.returncode == 2, done.stderr
         assert problem in done.stderr
         assert "retrain with force=true" in done.stderr
         assert done.stderr.count("\n") == 1
-        assert {f: f.stat().st_mtime_ns for f in the_run(tmp_path).rglob("*") if f.name != ".lock"} == before
+        assert {
+            f: f.stat().st_mtime_ns for f in the_run(tmp_path).rglob("*") if not f.name.startswith("lease.")
+        } == before
     process = start(tmp_path, *LONG, "runtime.checkpoint_steps=3", "force=true")
     wait_for(lambda: steps_done(tmp_path) >= 4, process)
     process.terminate()
@@ -190,9 +204,9 @@ def test_a_log_that_does_not_fit_its_checkpoint_is_refused_at_once_and_force_sta
 def test_a_summary_that_does_not_say_how_the_run_ended_is_none(tmp_path: Path, summary: str) -> None:
     (tmp_path / "DONE").touch()
     (tmp_path / "summary.json").write_text(summary)
-    assert finished(tmp_path) is None
+    assert finished(Run(tmp_path)) is None
     (tmp_path / "summary.json").write_text('{"status": "collapsed", "collapsed_step": 3, "last": null, "best": null}')
-    assert finished(tmp_path) is not None
+    assert finished(Run(tmp_path)) is not None
 
 
 def test_an_ascent_batch_larger_than_the_training_set_is_one_line(tmp_path: Path, cli: Cli) -> None:
@@ -274,6 +288,27 @@ def test_two_processes_never_train_one_run(tmp_path: Path, cli: Cli) -> None:
     process.communicate()
     assert second.returncode == 75, second.stderr
     assert "another process" in second.stdout
+
+
+def test_of_two_that_start_at_once_one_trains_and_a_killed_one_is_followed_at_once(tmp_path: Path, cli: Cli) -> None:
+    both = [start(tmp_path, *LONG), start(tmp_path, *LONG)]
+    while all(process.poll() is None for process in both):
+        time.sleep(0.01)
+    (loser,) = [process for process in both if process.poll() is not None]
+    (winner,) = [process for process in both if process is not loser]
+    out, err = loser.communicate(timeout=60)
+    assert loser.returncode == 75, err
+    assert "another process is training this run" in out
+    wait_for(lambda: steps_done(tmp_path) >= 2, winner)
+    assert latest(RunFolder(the_run(tmp_path))).content["process"] == winner.pid
+    winner.kill()
+    winner.communicate()
+    after = start(tmp_path, *LONG)
+    wait_for(lambda: latest(RunFolder(the_run(tmp_path))).content.get("process") == after.pid, after)
+    wait_for(lambda: steps_done(tmp_path) >= 3, after)
+    after.terminate()
+    assert after.wait(timeout=60) == 75
+    assert latest(RunFolder(the_run(tmp_path))).state == "stopped"
 
 
 def test_a_rank_that_dies_takes_the_run_down_at_once(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ from stand_ins import write_all
 from sam_repro import CONFIGS
 from sam_repro.config.compose import compose
 from sam_repro.config.groups import options
-from sam_repro.config.identity import run_folder
 from sam_repro.config.schema import Config
+from sam_repro.runs.run import Run
 from sam_repro.train import train
 
 pytestmark = pytest.mark.slow
@@ -55,8 +55,9 @@ def small(name: str, *overrides: str) -> Config:
 
 def run(config: Config, root: Path, results: Path) -> None:
     config.dataset.root, config.results_dir = str(root), str(results)
-    assert train(config) == 0
-    folder = run_folder(config)
+    made = Run.of(config)
+    assert train(made, config) == 0
+    folder = made.path
     assert (folder / "DONE").is_file()
     summary = json.loads((folder / "summary.json").read_text())
     assert summary["status"] == "done", summary

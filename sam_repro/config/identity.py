@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
-from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from sam_repro.config.reads import unread
@@ -28,9 +27,10 @@ RECIPE_VERSION = 1
 # Names and limits of other runs, places and speed: none of these changes a number.
 NOT_SCIENCE = frozenset({
     "dataset.root", "dataset.workers", "dataset.skip_unreadable", "model.weights_sha256", "method.name", "budget.name",
-    "budget.seeds", "loop.eval_batch", "track", "results_dir", "force", "runtime.ranks", "runtime.device",
-    "runtime.loss_scaler", "runtime.channels_last", "runtime.compile", "runtime.determinism", "runtime.threads",
-    "runtime.checkpoint_steps", "runtime.checkpoint_minutes", "runtime.profile",
+    "budget.seeds", "loop.eval_batch", "loop.keep_best", "loop.keep_every", "track", "results_dir", "force",
+    "runtime.ranks", "runtime.device", "runtime.loss_scaler", "runtime.channels_last", "runtime.compile",
+    "runtime.determinism", "runtime.threads", "runtime.checkpoint_steps", "runtime.checkpoint_minutes",
+    "runtime.profile",
 })  # fmt: skip
 
 
@@ -41,13 +41,18 @@ class Canonical(Protocol):
     def canonical(self) -> dict[str, Any]: ...
 
 
+def is_place(field: str) -> bool:
+    """Whether a dotted field is one of those that change no number."""
+    return field in NOT_SCIENCE or field.partition(".")[0] in NOT_SCIENCE
+
+
 def run_id(config: Config, images: str | None = None) -> str:
-    text = json.dumps({"recipe": RECIPE_VERSION, **science(config, images)}, sort_keys=True, separators=(",", ":"))
+    return id_of(science(config, images))
+
+
+def id_of(science: Mapping[str, Any]) -> str:
+    text = json.dumps({"recipe": RECIPE_VERSION, **science}, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def run_folder(config: Config) -> Path:
-    return Path(config.results_dir) / "runs" / run_id(config)
 
 
 def science(config: Config, images: str | None = None) -> dict[str, Any]:

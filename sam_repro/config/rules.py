@@ -53,6 +53,7 @@ def _ranges(c: Config) -> Iterator[tuple[str, bool, str]]:
         ("loop.batch_size", c.loop.batch_size, 1),
         ("loop.micro_batch", c.loop.micro_batch, 1),
         ("loop.eval_batch", c.loop.eval_batch, 1),
+        ("loop.keep_every", c.loop.keep_every, 1),
         ("runtime.ranks", c.runtime.ranks, 1),
         ("runtime.threads", c.runtime.threads, 1),
         ("runtime.checkpoint_steps", c.runtime.checkpoint_steps, 1),

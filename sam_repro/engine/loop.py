@@ -12,6 +12,7 @@ from sam_repro.config.schema import Config, OnDivergence
 from sam_repro.data import Data
 from sam_repro.engine.checkpoint import Checkpoints
 from sam_repro.engine.evaluate import evaluate
+from sam_repro.engine.keep import Keeper
 from sam_repro.engine.profiling import profiler
 from sam_repro.engine.ranks import Ranks
 from sam_repro.engine.requests import SAVE, STOP, Interrupted, Requests
@@ -30,20 +31,21 @@ class Loop:
     ranks: Ranks
     recorder: Recorder = field(init=False)
     checkpoints: Checkpoints = field(init=False)
+    keeper: Keeper | None = field(init=False)  # on the main rank
     unseen: list[tuple[int, int, Outcome]] = field(default_factory=list)  # (step, samples, outcome) not yet looked at
 
     @property
     def progress(self) -> Progress:
         return self.state.progress
 
-    def run(self, recorder: Recorder, checkpoints: Checkpoints) -> str:
+    def run(self, recorder: Recorder, checkpoints: Checkpoints, keeper: Keeper | None = None) -> str:
         """Train to the end: "done" or "collapsed". Raises `Interrupted` after a signal, its checkpoint written."""
-        self.recorder, self.checkpoints = recorder, checkpoints
+        self.recorder, self.checkpoints, self.keeper = recorder, checkpoints, keeper
         self.steps_per_epoch, self.epochs = self.stepper.schedule.steps_per_epoch, self.stepper.schedule.epochs
         self.started = time.monotonic()
         self.mark = (self.started, 0)
         requests = Requests(self.config.runtime.checkpoint_minutes, self.ranks.main)
-        with profiler(self.config.runtime.profile and self.ranks.main, self.recorder.folder) as self.profiler:
+        with profiler(self.config.runtime.profile and self.ranks.main, self.recorder.files.trace) as self.profiler:
             while self.progress.epoch < self.epochs:
                 if self._collapsed() or self._train_epoch(requests):
                     return "collapsed"
@@ -140,7 +142,7 @@ class Loop:
         tested = evaluate(self.state.model, self.data.test, self.config, self.ranks)
         progress.epoch += 1
         samples = max(1, progress.samples)
-        self.recorder.epoch({
+        record = {
             "step": progress.step,
             "epoch": progress.epoch,
             "train_loss": progress.loss_sum / samples,
@@ -148,7 +150,10 @@ class Loop:
             **tested,
             "seconds": time.monotonic() - self.epoch_began,
             "time": self.seconds(),
-        })  # fmt: skip
+        }
+        self.recorder.epoch(record)
+        if self.keeper is not None:
+            self.keeper.epoch(record, self.state.model)
         progress.loss_sum, progress.correct, progress.samples = 0.0, 0.0, 0
         self.mark = (time.monotonic(), progress.step)
 
@@ -158,7 +163,7 @@ class Loop:
     def _save(self, requests: Requests) -> None:
         self.state.seen = self.recorder.flush()
         if self.ranks.main:
-            self.state.seen_sha256 = digest(self.recorder.folder, self.state.seen)
+            self.state.seen_sha256 = digest(self.recorder.files.path, self.state.seen)
         self.progress.seconds, self.started = self.seconds(), time.monotonic()
         self.checkpoints.save(self.progress.step, self.state.state_dict(self.ranks.main))
         requests.saved()

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
+from sam_repro.config.metric import Metric
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -20,12 +22,12 @@ if TYPE_CHECKING:
 class Console:
     """Shows records as they come. `advance` may be called every step: it is cheap and prints nothing by itself."""
 
-    def __init__(self, total_steps: int, epochs: int, stream: TextIO | None = None) -> None:
-        self._total, self._epochs = total_steps, epochs
+    def __init__(self, total_steps: int, epochs: int, metric: Metric, stream: TextIO | None = None) -> None:
+        self._total, self._epochs, self._metric = total_steps, epochs, metric
         self._stream = stream if stream is not None else sys.stdout
         self._progress: Progress | None = None
         self._task: TaskID | None = None
-        self._fields: dict[str, Any] = {"epoch": "", "loss": "", "accuracy": "", "speed": ""}
+        self._fields: dict[str, Any] = {"epoch": "", "loss": "", "metric": "", "speed": ""}
         self._said_first = False
         self._first: tuple[int, float] | None = None
         self._gone = False
@@ -97,8 +99,8 @@ class Console:
         loss = record.get("loss", record.get("train_loss"))
         if loss is not None:
             self._fields["loss"] = f"loss {loss:.3f}"
-        if record.get("test_accuracy") is not None:
-            self._fields["accuracy"] = f"test {record['test_accuracy']:.2f} %"
+        if (value := record.get(self._metric.name)) is not None:
+            self._fields["metric"] = f"{self._metric.name.partition('_')[0]} {self._metric.text(value)}"
         if record.get("images_per_s") is not None and math.isfinite(record["images_per_s"]):
             self._fields["speed"] = f"{record['images_per_s']:.0f} images/s"
         if self._progress is not None and self._task is not None:

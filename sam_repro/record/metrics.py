@@ -39,8 +39,7 @@ from typing import Any
 from sam_repro.errors import UserError
 from sam_repro.files import lines
 from sam_repro.files.read import DamagedError, opened
-
-FILE = "metrics.jsonl"
+from sam_repro.record.folder import RunFolder
 
 # The order of keys in a line; keys not named here follow, sorted.
 ORDER = (
@@ -61,7 +60,7 @@ class MetricsLog:
     """Appends records to a run's metrics.jsonl. One process owns it."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.path = Path(folder) / FILE
+        self.path = RunFolder(Path(folder)).metrics
         self._descriptor = lines.open_to_append(self.path)
 
     def append(self, record: Mapping[str, Any]) -> None:
@@ -97,7 +96,7 @@ def read(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
     A torn last line is left out. A damaged line elsewhere can't come from a killed writer and is refused.
     """
-    path = Path(folder) / FILE
+    path = RunFolder(Path(folder)).metrics
     records, problems = lines.read_lines(path)
     if problems and not (len(problems) == 1 and _torn_tail(path)):
         raise UserError(f"{problems[0]}; retrain with force=true")
@@ -106,7 +105,7 @@ def read(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
 def digest(folder: str | os.PathLike[str], offset: int) -> str:
     """The SHA-256 of the first `offset` bytes of the folder's metrics.jsonl, for a checkpoint to keep."""
-    with open(Path(folder) / FILE, "rb") as file:
+    with open(RunFolder(Path(folder)).metrics, "rb") as file:
         return hashlib.sha256(file.read(offset)).hexdigest()
 
 
@@ -118,7 +117,7 @@ def misfit(folder: str | os.PathLike[str], offset: int, sha256: str = "") -> str
     For a run that is about to resume: what is wrong with the file is better said before the training than after it.
     What comes after the offset does not matter, since `rewind` forgets it.
     """
-    path = Path(folder) / FILE
+    path = RunFolder(Path(folder)).metrics
     try:
         with opened(path) as file:
             content = file.read()

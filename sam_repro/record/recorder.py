@@ -9,15 +9,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO
 
+from sam_repro.config.metric import Metric
 from sam_repro.config.schema import TrackConfig
 from sam_repro.files import lines
 from sam_repro.files.atomic import remove_leftovers, write_atomic
-from sam_repro.record import summary
 from sam_repro.record.console import Console
+from sam_repro.record.folder import RunFolder
 from sam_repro.record.metrics import MetricsLog
 from sam_repro.record.tracker import Tracker, start_tracker
-
-EVENTS_FILE = "events.jsonl"
 
 
 class Recorder:
@@ -38,19 +37,20 @@ class Recorder:
         main: bool,
         total_steps: int,
         epochs: int,
+        metric: Metric,
         stream: TextIO | None = None,
     ) -> None:
-        self.folder = Path(folder)
+        self.files = RunFolder(Path(folder))
         self._main, self._every, self._total = main, track.every, total_steps
         self._closed = False
         self._said: set[str] = set()
         if not main:
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        remove_leftovers(self.folder)
-        self._metrics = MetricsLog(self.folder)
-        self._console = Console(total_steps, epochs, stream)
-        self._tracker: Tracker | None = start_tracker(self.folder, config, track, run_id, self.say)
+        self.files.path.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(self.files.path)
+        self._metrics = MetricsLog(self.files.path)
+        self._console = Console(total_steps, epochs, metric, stream)
+        self._tracker: Tracker | None = start_tracker(self.files.path, config, track, run_id, self.say)
 
     def due(self, step: int) -> bool:
         """Whether this step (counted from 1) gets a record: the first, every `track.every`-th and the last.
@@ -89,7 +89,7 @@ class Recorder:
         if not self._main:
             return
         entry = {"name": name, **fields, "process": os.getpid(), "unix_time": round(time.time(), 3)}
-        descriptor = lines.open_to_append(self.folder / EVENTS_FILE)
+        descriptor = lines.open_to_append(self.files.events)
         try:
             lines.append(descriptor, lines.encode(entry))
             os.fsync(descriptor)
@@ -119,7 +119,7 @@ class Recorder:
         try:
             self._metrics.close()
             if content is not None:
-                write_atomic(self.folder / summary.FILE, lines.encode_indented(content))
+                write_atomic(self.files.summary, lines.encode_indented(content))
         finally:
             if self._tracker is not None:
                 self._tracker.close(content)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-FILE = "summary.json"
+from sam_repro.config.metric import Metric, recorded
+
 STATUSES = ("done", "collapsed")
 
 
@@ -15,6 +16,7 @@ def summarise(
     records: Iterable[Mapping[str, Any]],
     status: str,
     *,
+    metrics: Sequence[Metric],
     passes: float,
     wall_seconds: float | None = None,
     **facts: Any,
@@ -23,8 +25,9 @@ def summarise(
 
     status          one of STATUSES; "collapsed" is a run whose loss became NaN or infinite
     step, epoch     how far it came
-    last, best      the epoch record of the last epoch, and of the one with the highest test accuracy (the first of
-                    equals, as the papers' "maximum" is), without kind; null if no epoch ended
+    last, best      the epoch record of the last epoch, and of the one that is best by the primary metric,
+                    without kind; null if no epoch ended
+    described       what its metrics are (sam_repro.config.metric)
     collapsed_step  of the first event "collapsed"; null if none
     skipped_steps   how many events "skipped" there are (fp16 overflow)
     passes          forward-backward passes spent, in units of one pass over one batch
@@ -39,13 +42,14 @@ def summarise(
     rates = [rate for record in seen if (rate := record.get("images_per_s")) is not None and math.isfinite(rate)]
     times = [record["time"] for record in seen if record.get("time") is not None]
     collapsed = [record for record in events if record["name"] == "collapsed"]
-    best = max(epochs, key=_accuracy, default=None)
+    best = metrics[0].best(epochs) or next(iter(epochs), None)
     return {
         "status": status,
         "step": seen[-1].get("step", 0) if seen else 0,
         "epoch": epochs[-1]["epoch"] if epochs else 0,
         "last": _result(epochs[-1]) if epochs else None,
         "best": _result(best) if best else None,
+        "described": recorded(metrics),
         "collapsed_step": collapsed[0].get("step") if collapsed else None,
         "skipped_steps": sum(record["name"] == "skipped" for record in events),
         "passes": passes,
@@ -53,11 +57,6 @@ def summarise(
         "images_per_s": statistics.median(rates) if rates else None,
         **facts,
     }
-
-
-def _accuracy(record: Mapping[str, Any]) -> float:
-    accuracy = record.get("test_accuracy")
-    return -math.inf if accuracy is None or math.isnan(accuracy) else float(accuracy)
 
 
 def _result(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from typing import Any
 from sam_repro.config.schema import TrackConfig, WandbMode
 from sam_repro.config.schema import Tracker as Kind
 from sam_repro.files import lines
+from sam_repro.record.folder import RunFolder
 
 # Seconds that the end of a run waits for W&B: writing files is quick, an upload may not be.
 PATIENCE = {WandbMode.offline: 20.0, WandbMode.online: 90.0}
@@ -112,7 +113,7 @@ class Tracker:
             settings=self._settings(),
         )
         if not Path(run.dir).resolve().is_relative_to(self._folder.resolve()):
-            self._warn(f"W&B can't write to {self._folder / 'wandb'}, it writes to {run.dir}")
+            self._warn(f"W&B can't write to {RunFolder(self._folder).wandb}, it writes to {run.dir}")
         return run
 
     def _settings(self) -> Any:

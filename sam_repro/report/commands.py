@@ -112,7 +112,9 @@ def runs(words: list[str], results: Path, out: Path) -> int:
 
     if not words:
         raise UserError("name the runs: ids or folders")
-    folders = [Path(word) if Path(word).is_dir() else results / "runs" / word for word in words]
+    from sam_repro.runs.run import Run
+
+    folders = [Path(word) if Path(word).is_dir() else Run.at(results, word).path for word in words]
     table, paths = demo.write(folders, out)
     print(table)
     for path in paths:

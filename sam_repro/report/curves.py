@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sam_repro.errors import UserError
 from sam_repro.record import metrics
+from sam_repro.runs.run import Run
 from sam_repro.tables.results import Joined
 
 WIDTH, HEIGHT = 320, 190
@@ -28,7 +29,7 @@ def panels(joined: Joined, results: Path) -> list[str]:
             runs = [
                 item.run.id for item in joined.result(row.id, column.id).runs if item.state in ("done", "collapsed")
             ]
-            curve = mean([c for run in runs if (c := of_run(results / "runs" / run))])
+            curve = mean([c for run in runs if (c := of_run(Run.at(results, run).path))])
             # Columns of one run differ in the metric only.
             if curve and not any(other == curve for _, _, other in lines):
                 lines.append((number, column.label, curve))

@@ -10,11 +10,14 @@ from typing import Any
 
 import yaml
 
+from sam_repro.config.identity import is_place
 from sam_repro.errors import UserError
 from sam_repro.files.atomic import write_atomic
 from sam_repro.record import metrics
+from sam_repro.record.folder import RunFolder
 from sam_repro.report import text
 from sam_repro.report.render_md import grid
+from sam_repro.runs.compare import dotted
 from sam_repro.tables.status import read_json
 
 # Blue, orange, green, ...: distinguishable with any colour vision, and each with a dash of its own for print.
@@ -54,27 +57,28 @@ def write(folders: Sequence[Path], out: Path) -> tuple[str, list[Path]]:
 
 
 def _read(folder: Path) -> tuple[Path, dict[str, Any], dict[str, Any], list[dict[str, Any]]]:
-    summary = read_json(folder / "summary.json")
+    run = RunFolder(folder)
+    summary = read_json(run.summary)
     if not summary:
-        raise UserError(f"{folder} holds no finished run: there is no summary.json in it")
+        raise UserError(f"{folder} holds no finished run: there is no {run.summary.name} in it")
     try:
-        config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8")) or {}
+        config = yaml.safe_load(run.config.read_text(encoding="utf-8")) or {}
     except (OSError, yaml.YAMLError):
-        raise UserError(f"{folder} holds no readable config.yaml") from None
+        raise UserError(f"{folder} holds no readable {run.config.name}") from None
     return folder, config, summary, [r for r in metrics.read(folder) if r["kind"] == "epoch"]
 
 
 def _labelled(read: list[tuple[Path, dict[str, Any], dict[str, Any], list[dict[str, Any]]]]) -> list[Shown]:
-    """Runs are called by their method, and by what else tells them apart: optimizer, seed."""
+    """Runs are called by their method, and by what else tells them apart: optimizer, seed, any other field."""
     names = [_method(config) for _, config, _, _ in read]
-    for key in ("optimizer", "seed"):
+    configs = [dotted(config) for _, config, _, _ in read]
+    told = ["base_optimizer.name", "seed", *sorted({field for config in configs for field in config})]
+    for field in told:
         twice = {name for name in names if names.count(name) > 1}
-        values = [
-            config.get("base_optimizer", {}).get("name") if key == "optimizer" else f"seed {config.get('seed', 0)}"
-            for _, config, _, _ in read
-        ]
-        if len(set(map(str, values))) > 1:
-            names = [f"{n}, {v}" if n in twice else n for n, v in zip(names, values, strict=True)]
+        values = [config.get(field) for config in configs]
+        if len(set(map(str, values))) > 1 and not is_place(field):
+            words = "{}" if field == "base_optimizer.name" else f"{field.rpartition('.')[2]} {{}}"
+            names = [f"{n}, {words.format(v)}" if n in twice else n for n, v in zip(names, values, strict=True)]
     return [
         Shown(folder, name, summary, epochs) for name, (folder, _, summary, epochs) in zip(names, read, strict=True)
     ]

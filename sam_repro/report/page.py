@@ -10,6 +10,7 @@ from sam_repro.report import curves, discrepancies_view, text
 from sam_repro.report.page_parts import line, listing, sortable
 from sam_repro.report.render_md import notes
 from sam_repro.runs.entry import Entry
+from sam_repro.runs.run import Run
 from sam_repro.tables import discrepancies
 from sam_repro.tables.points import points
 from sam_repro.tables.results import Joined, Result, hardware, total_passes, versions
@@ -165,7 +166,7 @@ def _details(joined: Joined, results: Path) -> str:
 
 def _run(run_id: str, seed: int, results: Path) -> str:
     name = f"<code>{run_id}</code>"
-    linked = f'<a href="runs/{run_id}/">{name}</a>' if (results / "runs" / run_id).is_dir() else name
+    linked = f'<a href="runs/{run_id}/">{name}</a>' if Run.at(results, run_id).path.is_dir() else name
     return f'<span title="seed {seed}">{linked}</span>'
 
 

@@ -1,8 +1,7 @@
 """One line of the ledger: what a run leaves behind when it ends, written by the trainer, read by every table.
 
 The newest line of a run counts as a whole: an evaluation that adds a metric appends the entry again with the metric
-added. The ledger is meant to be shared, so an entry says nothing of where: no path, host or account. Accuracies are in
-percent (0 ... 100), as the papers print them.
+added. The ledger is meant to be shared, so an entry says nothing of where: no path, host or account.
 """
 
 from __future__ import annotations
@@ -13,18 +12,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NotRequired, TypedDict, cast
 
-from sam_repro.config.identity import RECIPE_VERSION, run_id, science
+from sam_repro.config.identity import RECIPE_VERSION
+from sam_repro.config.metric import Metric, described, metrics_of, recorded
 from sam_repro.config.schema import Config
+from sam_repro.runs.run import Run
 
 ENDED = ("done", "collapsed")
 WHERE = ("dataset.root", "results_dir", "model.weights", "track.project", "track.entity", "hydra.run.dir",
          "hydra.sweep.dir")  # fmt: skip
-OF_A_RUN = ("test_accuracy", "test_top5")  # the epoch records that become metrics of the entry
 
 
-class Metric(TypedDict):
+class Values(TypedDict):
     last: float | None  # after the last epoch; null if none ended
-    best: float | None  # the maximum over the epochs, which is what the papers report
+    best: float | None  # over the epochs, which is what the papers report
     best_epoch: int | None  # null also where the metric was taken once, at the end
 
 
@@ -34,56 +34,61 @@ class Entry(TypedDict):
     run_id: str
     recipe_version: int
     overrides: list[str]  # what the run was started with, as typed, `+experiment=...` included and `WHERE` left out
-    config: dict[str, Any]  # the science part of the configuration, as `sam_repro.identity.science` gives it
+    config: dict[str, Any]  # the science part of the configuration, as `sam_repro.config.identity.science` gives it
     seed: int
     budget: str  # paper, mini, smoke, ...
     status: str  # one of ENDED
-    metrics: dict[str, Metric]  # OF_A_RUN, and whatever an evaluation adds: imagenet_real_accuracy, ...
+    metrics: dict[str, Values]  # those that are results, and whatever an evaluation adds: imagenet_real_accuracy, ...
     passes: float  # forward-backward passes spent, in units of one pass over one batch
     seconds: float  # trained, summed over interruptions
     hardware: dict[str, Any]  # as in env.json: gpus, cpu, cores, memory_gb
     packages: dict[str, Any]  # name -> version
     git: dict[str, Any] | None  # sha, dirty
+    described: NotRequired[list[dict[str, Any]]]  # what the metrics are (sam_repro.config.metric)
+    method: NotRequired[str]  # its name
     collapsed_step: NotRequired[int | None]
     finished: NotRequired[str]  # ISO 8601, UTC
     version: NotRequired[int]  # of the ledger's format
 
 
 def entry_of(
+    run: Run,
     config: Config,
-    overrides: Sequence[str],
     records: Iterable[Mapping[str, Any]],
     summary: Mapping[str, Any],
     env: Mapping[str, Any],
 ) -> Entry:
     """The line of a run from its metrics.jsonl records, summary.json and env.json."""
     epochs = [record for record in records if record["kind"] == "epoch"]
+    metrics = metrics_of(config)
     return {
-        "run_id": run_id(config),
+        "run_id": run.id,
         "recipe_version": RECIPE_VERSION,
-        "overrides": [word for word in overrides if word.lstrip("+~").partition("=")[0] not in WHERE],
-        "config": science(config),
+        "overrides": [word for word in run.overrides if word.lstrip("+~").partition("=")[0] not in WHERE],
+        "config": dict(run.science),
         "seed": config.seed,
         "budget": config.budget.name,
         "status": summary["status"],
-        "metrics": {name: metric for name in OF_A_RUN if (metric := _metric(name, epochs)) is not None},
+        "metrics": {m.name: found for m in metrics if m.result and (found := values(m, epochs)) is not None},
         "passes": summary["passes"],
         "seconds": summary["wall_seconds"],
         "hardware": dict(env["hardware"]),
         "packages": dict(env["packages"]),
         "git": env["git"],
         "collapsed_step": summary.get("collapsed_step"),
+        "method": config.method.name,
+        "described": recorded(metrics),
     }
 
 
-def _metric(name: str, epochs: Sequence[Mapping[str, Any]]) -> Metric | None:
-    values = [(record["epoch"], record[name]) for record in epochs if record.get(name) is not None]
-    if not values:
+def values(metric: Metric, epochs: Sequence[Mapping[str, Any]]) -> Values | None:
+    """Of a run's epoch records, or None if none has the metric."""
+    seen = [record[metric.name] for record in epochs if record.get(metric.name) is not None]
+    if not seen:
         return None
-    finite = [(epoch, value) for epoch, value in values if math.isfinite(value)]
-    best_epoch, best = max(finite, key=lambda item: (item[1], -item[0]), default=(None, None))
-    last = values[-1][1]
-    return {"last": last if math.isfinite(last) else None, "best": best, "best_epoch": best_epoch}
+    best = metric.best(epochs) or {}
+    last = seen[-1] if math.isfinite(seen[-1]) else None
+    return {"last": last, "best": best.get(metric.name), "best_epoch": best.get("epoch")}
 
 
 _NUMBER = (int, float)
@@ -92,7 +97,8 @@ _NEEDED: dict[str, type | tuple[type, ...]] = {
     "seconds": _NUMBER, "recipe_version": int, "hardware": dict,
 }  # fmt: skip
 _OPTIONAL: dict[str, type | tuple[type, ...]] = {
-    "finished": str, "overrides": list, "packages": dict, "git": (dict, type(None)),
+    "finished": str, "overrides": list, "packages": dict, "git": (dict, type(None)), "described": list,
+    "method": str,
 }  # fmt: skip
 _LARGEST = 1e100  # no number of a run comes near it; squares and sums of larger ones leave the range of floats
 _DEEPEST = 20  # levels; a configuration has three, and what reads it recurses
@@ -145,6 +151,10 @@ def fault(line: Mapping[str, Any]) -> str | None:
             k in metric and (metric[k] is None or _finite(metric[k])) for k in ("last", "best")
         ):
             return f"has metric {_short(name)}={_short(metric)}"
+    try:
+        described(line)
+    except ValueError as error:
+        return f"has metrics that it does not describe: {_short(str(error))}"
     return _inner_fault(line)
 
 

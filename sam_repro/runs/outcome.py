@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
-DONE = "DONE"
-LOCK = ".lock"
-EVALUATIONS = "evaluations.json"  # on other test sets, by `sam_repro.evaluate`
+from sam_repro.config.metric import described
+from sam_repro.record.folder import RunFolder
 
 
-def finished(folder: Path) -> dict[str, Any] | None:
+def finished(run: RunFolder) -> dict[str, Any] | None:
     """The summary of a finished run, or None. One that does not say how the run ended is none: it was altered."""
-    if not (folder / DONE).exists():
+    if not run.done.exists():
         return None
     try:
-        summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
+        summary: dict[str, Any] = json.loads(run.summary.read_text())
         in_words(summary)
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -31,6 +29,8 @@ def in_words(summary: dict[str, Any]) -> str:
     """A finished run in one line."""
     if summary["status"] == "collapsed":
         return f"collapsed at step {summary['collapsed_step']}"
-    last, best = summary["last"], summary["best"]
-    return (f"test accuracy {last['test_accuracy']:.2f} % at the last epoch, "
-            f"{best['test_accuracy']:.2f} % at the best (epoch {best['epoch']})")  # fmt: skip
+    metric, last, best = described(summary)[0], summary["last"], summary["best"]
+    return (
+        f"{metric.words} {metric.text(last[metric.name])} at the last epoch, "
+        f"{metric.text(best[metric.name])} at the best (epoch {best['epoch']})"
+    )

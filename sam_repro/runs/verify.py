@@ -8,16 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError
-
 from sam_repro.config.identity import RECIPE_VERSION, run_id
-from sam_repro.config.schema import Config
+from sam_repro.errors import UserError
 from sam_repro.runs import ledger
 from sam_repro.runs.entry import Entry
-
-CONFIG = "config.yaml"
+from sam_repro.runs.run import Run, config_of, stored_runs
 
 
 @dataclass(frozen=True)
@@ -30,8 +25,8 @@ def check(entries: list[Entry], results: Path) -> list[Finding]:
     """Of the ledger's lines, then of the run folders."""
     found = [Finding(text, True) for text in ledger.altered(results)]
     found += [finding for entry in entries for finding in _entry(entry)]
-    for folder in sorted((results / "runs").glob("*/")):
-        found += _folder(folder)
+    for run in stored_runs(results):
+        found += _folder(run)
     return [*found, *_code(entries)]
 
 
@@ -50,13 +45,15 @@ def _entry(entry: Entry) -> Iterable[Finding]:
         yield Finding(f"{name}: its stored configuration gives {fresh}", True)
 
 
-def _folder(folder: Path) -> Iterable[Finding]:
-    try:
-        stored: Any = OmegaConf.load(folder / CONFIG)
-    except FileNotFoundError:
+def _folder(run: Run) -> Iterable[Finding]:
+    folder = run.path
+    if not run.config.exists():
         return
-    except (OSError, YAMLError, OmegaConfBaseException) as error:
-        yield Finding(f"{folder}: {CONFIG} can't be read ({type(error).__name__})", True)
+    try:
+        stored = run.read_config()
+    except UserError as error:
+        cause = type(error.__cause__).__name__
+        yield Finding(f"{folder}: {run.config.name} can't be read ({cause})", True)
         return
     fresh = _id_of(stored)
     if fresh is None:
@@ -68,12 +65,8 @@ def _folder(folder: Path) -> Iterable[Finding]:
 
 def _id_of(stored: Any) -> str | None:
     try:
-        stored = OmegaConf.create(stored)
-        images = stored.dataset.pop("images") if OmegaConf.select(stored, "dataset.images") else None
-        config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Config), stored))
-        assert isinstance(config, Config)
-        return run_id(config, images)
-    except (OSError, ValueError, OmegaConfBaseException):
+        return run_id(*config_of(stored, ""))
+    except (OSError, UserError):
         return None
 
 

@@ -9,9 +9,12 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
+from sam_repro.config.metric import metrics_of
 from sam_repro.files.lines import decode
+from sam_repro.runs.run import Run
 
 if TYPE_CHECKING:
     from sam_repro.sweep.launchers.child import Child
@@ -93,13 +96,11 @@ class _LiveTable:
     def draw(self, title: str, running: Sequence[Child]) -> None:
         from rich.table import Table
 
-        table = Table("cell", "seed", "run", "where", "epoch", "accuracy", "minutes", title=title, title_justify="left")
+        table = Table("cell", "seed", "run", "where", "epoch", "result", "minutes", title=title, title_justify="left")
         for child in running[:_ROWS]:
-            epoch, accuracy = progress(child.task)
+            epoch, result = progress(child.task)
             minutes = f"{(time.monotonic() - child.began) / 60:.1f}"
-            table.add_row(
-                child.task.cell, str(child.task.seed), child.task.id, child.slot.name, epoch, accuracy, minutes
-            )
+            table.add_row(child.task.cell, str(child.task.seed), child.task.id, child.slot.name, epoch, result, minutes)
         self.live.update(table, refresh=True)
 
     def stop(self) -> None:
@@ -107,14 +108,19 @@ class _LiveTable:
 
 
 def progress(task: Task) -> tuple[str, str]:
-    """The running epoch and the last test accuracy, from the end of metrics.jsonl."""
-    epoch = accuracy = ""
-    with suppress(OSError), open(task.folder / "metrics.jsonl", "rb") as file:
+    """The running epoch and the last value of the primary metric, from the end of metrics.jsonl."""
+    epoch = result = ""
+    with suppress(OSError), open(task.run.metrics, "rb") as file:
         file.seek(max(0, file.seek(0, 2) - 4096))
         for line in file.read().split(b"\n"):
             with suppress(ValueError):  # the first line is cut, the last may be half written
                 record = decode(line)
                 epoch = str(record.get("epoch", epoch))
-                if record.get("kind") == "epoch" and isinstance(record.get("test_accuracy"), float):
-                    accuracy = f"{record['test_accuracy']:.2f}"
-    return epoch, accuracy
+                if record.get("kind") == "epoch" and isinstance(value := record.get(_primary(task.run)), float):
+                    result = f"{value:.2f}"
+    return epoch, result
+
+
+@cache
+def _primary(run: Run) -> str:
+    return metrics_of(run.stored())[0].name

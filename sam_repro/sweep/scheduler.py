@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from types import FrameType
 
 from sam_repro.errors import DISK_FULL, INTERRUPTED
+from sam_repro.runs import lease as leases
 from sam_repro.runs.outcome import finished, in_words
-from sam_repro.sweep import claims
 from sam_repro.sweep.launchers.child import STOPPED, Child, tail
 from sam_repro.sweep.launchers.slots import Slot
 from sam_repro.sweep.live import View
+from sam_repro.sweep.queue import queue, unqueue
 from sam_repro.sweep.work import Task
 
 FAILED = 1
@@ -32,7 +33,7 @@ class Scheduler:
     ) -> None:
         self.waiting = list(tasks)
         self.slots, self.view = list(slots), view
-        self.watch = claims.Watch(stale)
+        self.watch = leases.Watch(stale)
         self.beat_every = min(30.0, stale / 5)
         self.running = list[Child]()
         self.failed = list[Task]()
@@ -40,7 +41,7 @@ class Scheduler:
         self.stops = self.interrupts = 0  # signals that asked us to end; of them, Ctrl-C
         self.said = self.disk_full = False
         # A run that failed before is tried again; one that fails elsewhere while we live is not.
-        self.tried = {task.id: last.number for task in tasks if (last := claims.latest(task.folder))}
+        self.tried = {task.id: last.number for task in tasks if (last := leases.latest(task.run))}
         self.not_before = dict[str, float]()
         self.retry_after = dict[str, float]()
 
@@ -66,7 +67,7 @@ class Scheduler:
                 for child in self.running:  # only if we crash ourselves
                     child.ask_to_stop()
                 for task in self.waiting:
-                    claims.unqueue(task.folder)
+                    unqueue(task.run)
         if self.disk_full:
             return DISK_FULL
         return INTERRUPTED if self.waiting and self.stops else FAILED if self.failed else 0
@@ -80,19 +81,19 @@ class Scheduler:
                 return
             if time.monotonic() < self.not_before.get(task.id, 0.0) or self._ended_elsewhere(task):
                 continue
-            claim = self.watch.acquire(task.folder) if free else None
-            if claim is None:
+            lease = self.watch.acquire(task.run, leases.STARTING) if free else None
+            if lease is None:
                 self.not_before[task.id] = time.monotonic() + _LOOK_AGAIN
                 if time.monotonic() > self.gives_way:
                     self._drop(task)
                     self.view.say(f"left    {task.name} ({task.id}): somebody else trains it")
             elif task.done():  # by somebody else, between our two looks
-                claim.end(claims.DONE)
+                lease.end(leases.DONE)
                 self._drop(task)
                 self._say_done_elsewhere(task)
             else:
                 self._drop(task)
-                self.running.append(Child(task, free.pop(0), claim))
+                self.running.append(Child(task, free.pop(0), lease))
                 self.view.started(self.running[-1])
 
     def _ended_elsewhere(self, task: Task) -> bool:
@@ -100,14 +101,14 @@ class Scheduler:
             self._drop(task)
             self._say_done_elsewhere(task)
             return True
-        last = claims.latest(task.folder)
-        if last is None or last.state != claims.FAILED or last.number <= self.tried.get(task.id, 0):
+        last = leases.latest(task.run)
+        if last is None or last.state != leases.FAILED or last.number <= self.tried.get(task.id, 0):
             return False
         self.give_up(task, f"failed on {last.content.get('host')}")
         return True
 
     def _say_done_elsewhere(self, task: Task) -> None:
-        summary = finished(task.folder)
+        summary = finished(task.run)
         self.view.done(task, f"{in_words(summary)}, trained elsewhere" if summary else "trained elsewhere")
 
     def give_up(self, task: Task, why: str) -> None:
@@ -122,15 +123,14 @@ class Scheduler:
         if code is None:
             return
         self.running.remove(child)
-        task, summary = child.task, finished(child.task.folder)
+        task, summary = child.task, finished(child.task.run)
         if child.abandoned:
             self.waiting.append(task)
         elif code == 0 and summary is not None:
-            child.claim.end(claims.DONE)
             self.view.done(child.task, in_words(summary))
         elif code in STOPPED or (child.asked and code in (FAILED, -signal.SIGKILL)):
             # Asked while it was starting up, it may end by whatever was half ready; the next start will tell.
-            child.claim.end(claims.STOPPED)
+            child.ended(leases.STOPPED)
             self._later(task)
             self.view.stopped(child)
         else:
@@ -138,7 +138,7 @@ class Scheduler:
 
     def _failed(self, child: Child, code: int) -> None:
         said = [line for line in child.tail() if line.strip()] or ["it said nothing"]
-        child.claim.end(claims.FAILED, said[-1].strip())
+        child.ended(leases.FAILED, said[-1].strip())
         self.failed.append(child.task)
         how = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
         self.view.failed(child.task, how, child.tail())
@@ -148,7 +148,7 @@ class Scheduler:
             self.stops += 1
 
     def _later(self, task: Task) -> None:
-        """The run was stopped, or somebody trains it without a claim: again, ever more patiently."""
+        """The run was stopped, or somebody else was faster: again, ever more patiently."""
         wait = self.retry_after.get(task.id, _RETRY)
         self.retry_after[task.id] = min(2 * wait, _RETRY_AT_MOST)
         self.not_before[task.id] = time.monotonic() + wait
@@ -156,17 +156,17 @@ class Scheduler:
 
     def _beat(self) -> None:
         for child in self.running:
-            if not child.claim.beat() and not child.abandoned:
+            if not child.beat() and not child.abandoned:
                 # We were taken for dead. The run is somebody else's now, its folder too: not a byte more from us.
                 child.abandoned = True
                 child.kill()
         if not self.stops:
             for task in self.waiting:
-                claims.queue(task.folder)
+                queue(task.run)
 
     def _drop(self, task: Task) -> None:
         self.waiting.remove(task)
-        claims.unqueue(task.folder)
+        unqueue(task.run)
 
     @contextmanager
     def _listening(self) -> Iterator[None]:

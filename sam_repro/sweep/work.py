@@ -9,8 +9,8 @@ from pathlib import Path
 
 from sam_repro.config.groups import options
 from sam_repro.errors import UserError, nearest
-from sam_repro.runs.outcome import DONE
 from sam_repro.runs.restore import known, restore
+from sam_repro.runs.run import Run
 from sam_repro.tables import spec
 from sam_repro.tables.chosen import named
 from sam_repro.tables.plan import Planned, plan
@@ -30,15 +30,19 @@ class Task:
         return f"{self.cell} seed {self.seed}"
 
     @property
+    def run(self) -> Run:
+        return Run.at(self.results, self.id, self.overrides)
+
+    @property
     def folder(self) -> Path:
-        return self.results / "runs" / self.id
+        return self.run.path
 
     @property
     def log(self) -> Path:
         return self.results / "logs" / f"{self.id}.log"
 
     def done(self) -> bool:
-        return (self.folder / DONE).exists()
+        return self.run.done.exists()
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ def missing(tasks: Sequence[Task], results: Path) -> list[Task]:
     ended = known(results)
     for task in tasks:
         if task.id not in ended and task.done():
-            restore(task.folder, results, task.overrides)
+            restore(task.run)
     return [task for task in tasks if task.id not in ended and not task.done()]
 
 

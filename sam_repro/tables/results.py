@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from sam_repro.config.metric import described
 from sam_repro.runs.entry import Entry
 from sam_repro.tables.plan import PAPER, Planned
 from sam_repro.tables.spec import Cell, Table
@@ -125,10 +126,11 @@ def failed_completely(entry: Entry, planned: Planned) -> bool:
     """A run that collapsed, or that a whole paper budget left at chance. Short budgets leave good runs there too."""
     if entry["status"] != "done":
         return True
-    accuracy = entry["metrics"].get("test_accuracy")
-    if planned.config is None or entry["budget"] != PAPER or accuracy is None or accuracy["best"] is None:
+    primary = described(entry)[0]
+    values = entry["metrics"].get(primary.name)
+    if planned.config is None or entry["budget"] != PAPER or values is None or values["best"] is None:
         return False
-    return accuracy["best"] <= CHANCE * 100.0 / planned.config.dataset.classes
+    return primary.at_chance(values["best"], CHANCE)
 
 
 def total_passes(entries: Iterable[Entry]) -> float:

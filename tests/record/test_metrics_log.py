@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from sam_repro.errors import UserError
 from sam_repro.files import lines
-from sam_repro.record.metrics import FILE, MetricsLog, misfit, read, without_times
+from sam_repro.record.metrics import MetricsLog, misfit, read, without_times
 
 texts = st.text(max_size=8).filter(lambda text: text not in ("NaN", "Infinity", "-Infinity"))
 values = st.recursive(
@@ -26,6 +26,8 @@ values = st.recursive(
     max_leaves=5,
 )
 records = st.dictionaries(texts, values, max_size=5)
+
+FILE = "metrics.jsonl"
 
 
 def refuse(constant: str) -> None:

@@ -12,16 +12,26 @@ from typing import Any
 
 import pytest
 
+from sam_repro.config.metric import of_images
 from sam_repro.config.schema import TrackConfig, WandbMode
 from sam_repro.config.schema import Tracker as Kind
 from sam_repro.record import Recorder, summarise, write_atomic
 from sam_repro.record.metrics import read
 
 QUIET = TrackConfig(name=Kind.none, every=5)
+ACCURACY = of_images(10)[0]
 
 
 def recorder(folder: Path, stream: io.StringIO | None = None, **changes: Any) -> Recorder:
-    options = {"track": QUIET, "run_id": "r", "main": True, "total_steps": 12, "epochs": 2, **changes}
+    options = {
+        "track": QUIET,
+        "run_id": "r",
+        "main": True,
+        "total_steps": 12,
+        "epochs": 2,
+        "metric": of_images(10)[0],
+        **changes,
+    }
     return Recorder(folder, {"seed": 0}, stream=stream or io.StringIO(), **options)
 
 
@@ -38,7 +48,7 @@ def test_a_whole_run(tmp_path: Path) -> None:
         record.event("skipped", step=3)
         record.epoch({"step": 12, "epoch": 1, "train_loss": 0.5, "test_accuracy": 50.0, "seconds": 3.0, "time": 4.0})
         assert record.flush() == os.path.getsize(folder / "metrics.jsonl")
-        record.close(summarise(read(folder), "done", passes=24.0, noise=math.nan))
+        record.close(summarise(read(folder), "done", metrics=of_images(10), passes=24.0, noise=math.nan))
     assert [entry["kind"] for entry in read(folder)] == ["step", "event", "event", "epoch"]
     summary = json.loads((folder / "summary.json").read_text())
     assert (summary["status"], summary["best"]["test_accuracy"], summary["noise"]) == ("done", 50.0, "NaN")
@@ -79,7 +89,9 @@ def test_an_interruption_leaves_metrics_as_if_there_had_been_none(tmp_path: Path
 
 
 def test_other_ranks_do_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with Recorder(tmp_path / "r", {}, TrackConfig(), "r", main=False, total_steps=12, epochs=2) as record:
+    with Recorder(
+        tmp_path / "r", {}, TrackConfig(), "r", main=False, total_steps=12, epochs=2, metric=of_images(10)[0]
+    ) as record:
         record.rewind(5)
         record.step(step(1))
         record.epoch(step(1))
@@ -122,8 +134,10 @@ def test_a_full_disk_reaches_the_engine_and_leaves_whole_records(small_disk: Pat
 RUN = """
 import sys
 from sam_repro.record import Recorder
+from sam_repro.config.metric import of_images
 from sam_repro.config.schema import TrackConfig
-with Recorder(sys.argv[1], {"seed": 0}, TrackConfig(), "r", main=True, total_steps=3, epochs=1) as record:
+sizes = {"total_steps": 3, "epochs": 1, "metric": of_images(10)[0]}
+with Recorder(sys.argv[1], {"seed": 0}, TrackConfig(), "r", main=True, **sizes) as record:
     for step in (1, 2, 3):
         record.step({"step": step, "epoch": 1, "loss": 1.0})
     print("ready", flush=True)

@@ -3,7 +3,10 @@
 import math
 from typing import Any
 
+from sam_repro.config.metric import of_images
 from sam_repro.record.summary import summarise
+
+IMAGES = of_images(10)
 
 
 def epoch(number: int, accuracy: float, **more: Any) -> dict[str, Any]:
@@ -12,7 +15,7 @@ def epoch(number: int, accuracy: float, **more: Any) -> dict[str, Any]:
 
 def test_last_and_best_epoch_and_the_first_of_equals() -> None:
     records = [epoch(1, 50.0), epoch(2, 70.0), epoch(3, 70.0), epoch(4, 60.0, time=8.5)]
-    summary = summarise(records, "done", passes=80.0, parameters=123)
+    summary = summarise(records, "done", metrics=IMAGES, passes=80.0, parameters=123)
     assert summary["last"] == {"epoch": 4, "step": 40, "test_accuracy": 60.0, "time": 8.5}
     assert summary["best"] == {"epoch": 2, "step": 20, "test_accuracy": 70.0}
     assert (summary["step"], summary["epoch"], summary["status"], summary["passes"]) == (40, 4, "done", 80.0)
@@ -27,7 +30,7 @@ def test_a_collapsed_run_has_its_first_collapse_and_a_best_epoch_from_before() -
         epoch(2, math.nan),
         {"kind": "event", "name": "collapsed", "step": 27, "loss": math.inf},
     ]
-    summary = summarise(records, "collapsed", passes=30.0)
+    summary = summarise(records, "collapsed", metrics=IMAGES, passes=30.0)
     assert summary["collapsed_step"] == 15
     assert summary["skipped_steps"] == 1
     assert summary["step"] == 27
@@ -36,11 +39,11 @@ def test_a_collapsed_run_has_its_first_collapse_and_a_best_epoch_from_before() -
 
 
 def test_an_accuracy_that_is_not_a_number_is_never_the_best() -> None:
-    assert summarise([epoch(1, math.nan), epoch(2, 10.0)], "done", passes=2.0)["best"]["epoch"] == 2
+    assert summarise([epoch(1, math.nan), epoch(2, 10.0)], "done", metrics=IMAGES, passes=2.0)["best"]["epoch"] == 2
 
 
 def test_a_run_without_a_single_epoch() -> None:
-    summary = summarise([{"kind": "event", "name": "collapsed", "step": 1}], "collapsed", passes=2.0)
+    summary = summarise([{"kind": "event", "name": "collapsed", "step": 1}], "collapsed", metrics=IMAGES, passes=2.0)
     assert summary["last"] is summary["best"] is summary["images_per_s"] is None
     assert (summary["collapsed_step"], summary["epoch"], summary["wall_seconds"]) == (1, 0, 0.0)
 
@@ -50,6 +53,6 @@ def test_throughput_is_the_median_of_the_steps_and_given_seconds_count() -> None
     records = [
         {"kind": "step", "step": step, "images_per_s": rate, "time": step} for step, rate in enumerate(rates, start=1)
     ]
-    summary = summarise(records, "done", passes=1.0, wall_seconds=77.0)
+    summary = summarise(records, "done", metrics=IMAGES, passes=1.0, wall_seconds=77.0)
     assert summary["images_per_s"] == 25.0
     assert summary["wall_seconds"] == 77.0

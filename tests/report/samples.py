@@ -11,13 +11,15 @@ from typing import Any
 
 import yaml
 
+from sam_repro.config.compose import compose
 from sam_repro.config.identity import plain
+from sam_repro.config.metric import of_images
 from sam_repro.config.schema import Config
 from sam_repro.record.metrics import MetricsLog
-from sam_repro.record.summary import FILE as SUMMARY
 from sam_repro.record.summary import summarise
 from sam_repro.runs import ledger
 from sam_repro.runs.entry import entry_of
+from sam_repro.runs.run import Run
 from sam_repro.tables.plan import Planned
 
 ENV = {
@@ -50,10 +52,20 @@ def write_run(folder: Path, config: Config, records: list[dict[str, Any]], statu
     for record in records:
         log.append(record)
     log.close()
-    summary = summarise(records, status, passes=1000.0, wall_seconds=60.0)
-    (folder / SUMMARY).write_text(json.dumps(summary))
+    summary = summarise(records, status, metrics=of_images(10), passes=1000.0, wall_seconds=60.0)
+    (folder / "summary.json").write_text(json.dumps(summary))
     (folder / "DONE").touch()
     return summary
+
+
+def made(results: Path, *overrides: str, top: float = 60.0) -> Run:
+    """A finished run that nobody trained, with its line."""
+    config = replace(compose(overrides), results_dir=str(results))
+    run = Run.of(config, overrides)
+    records = epochs(top, config.seed)
+    summary = write_run(run.path, config, records)
+    ledger.append(results, entry_of(run, config, records, summary, ENV))
+    return run
 
 
 def finish(results: Path, planned: Planned, tops: Mapping[int, float | None], *, folders: bool = False) -> None:
@@ -69,8 +81,8 @@ def finish(results: Path, planned: Planned, tops: Mapping[int, float | None], *,
         if folders:
             summary = write_run(results / "runs" / run.id, config, records, status)
         else:
-            summary = summarise(records, status, passes=1000.0, wall_seconds=60.0)
-        ledger.append(results, entry_of(config, run.overrides, records, summary, ENV))
+            summary = summarise(records, status, metrics=of_images(10), passes=1000.0, wall_seconds=60.0)
+        ledger.append(results, entry_of(Run.of(config, run.overrides), config, records, summary, ENV))
 
 
 def cell(planned: Iterable[Planned], row: str, column: str) -> Planned:

@@ -22,14 +22,19 @@ from sam_repro import CONFIGS
 from sam_repro.config.compose import compose
 from sam_repro.config.compose_many import compose_all
 from sam_repro.config.identity import run_id
+from sam_repro.config.metric import of_images
 from sam_repro.errors import UserError
 from sam_repro.record.summary import summarise
 from sam_repro.report.__main__ import main
 from sam_repro.runs import ledger
 from sam_repro.runs.entry import entry_of
+from sam_repro.runs.lease import Watch
+from sam_repro.runs.run import Run
 from sam_repro.tables import spec
 from sam_repro.tables.plan import plan
-from sam_repro.tables.status import CLAIM, state_of
+from sam_repro.tables.status import state_of
+
+LEASE = "lease.1.json"
 
 COMMANDS = (["list"], ["claims"], ["claims", "--json"], ["plan"], ["status"], ["render"], ["verify"])
 
@@ -167,26 +172,26 @@ def test_odd_lines_never_block_the_tables(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("state", ["stopped", "done"])
-def test_a_run_whose_claim_has_ended_does_not_run(state: str, tmp_path: Path) -> None:
+def test_a_run_whose_lease_has_ended_does_not_run(state: str, tmp_path: Path) -> None:
     run = cell(plan([spec.load("asam/6")])["asam/6"], "0", "sgd").runs[0]
     folder = tmp_path / "runs" / run.id
     folder.mkdir(parents=True)
-    (folder / CLAIM).write_text(json.dumps({"state": state}))
+    (folder / LEASE).write_text(json.dumps({"state": state}))
     (folder / "metrics.jsonl").touch()
     found = state_of(run, None, tmp_path)
     assert found.state == "missing"
     assert "goes on from its checkpoint" in found.note
-    (folder / CLAIM).write_text(json.dumps({"state": "running"}))
+    (folder / LEASE).write_text(json.dumps({"state": "running"}))
     assert state_of(run, None, tmp_path).state == "running"
 
 
-def test_a_run_started_by_hand_after_its_claim_ended_is_running(tmp_path: Path) -> None:
+def test_a_run_started_again_after_its_lease_ended_is_running(tmp_path: Path) -> None:
     run = cell(plan([spec.load("asam/6")])["asam/6"], "0", "sgd").runs[0]
     folder = tmp_path / "runs" / run.id
     folder.mkdir(parents=True)
-    (folder / CLAIM).write_text('{"state": "stopped"}')
-    os.utime(folder / CLAIM, (time.time() - 60, time.time() - 60))
-    (folder / "metrics.jsonl").touch()
+    (folder / LEASE).write_text('{"state": "stopped"}')
+    os.utime(folder / LEASE, (time.time() - 60, time.time() - 60))
+    (folder / "lease.2.json").touch()
     assert state_of(run, None, tmp_path).state == "running"
 
 
@@ -223,9 +228,9 @@ def test_status_knows_every_state(tmp_path: Path) -> None:
     folders = {run.seed: tmp_path / "runs" / run.id for run in sam.runs}
     for folder in folders.values():
         folder.mkdir(parents=True)
-    (folders[0] / CLAIM).write_text('{"state": "queued"}')
-    (folders[1] / "metrics.jsonl").touch()
-    (folders[2] / CLAIM).write_text('{"state": "failed", "error": "out of memory"}')
+    (folders[0] / "queued").touch()
+    (folders[1] / LEASE).touch()
+    (folders[2] / LEASE).write_text('{"state": "failed", "error": "out of memory"}')
     found = json.loads(report("status", "asam/6", "--json", results=tmp_path).stdout)["tables"][0]
     cells = {(c["row"], c["column"]): [run["state"] for run in c["runs"]] for c in found["cells"]}
     assert cells["0", "sgd"] == ["done", "collapsed", "missing"]
@@ -247,21 +252,24 @@ def test_a_run_whose_heart_stopped_is_missing_again(tmp_path: Path) -> None:
     run = cell(plan([spec.load("asam/6")])["asam/6"], "0", "sgd").runs[0]
     folder = tmp_path / "runs" / run.id
     folder.mkdir(parents=True)
-    (folder / "metrics.jsonl").touch()
+    (folder / LEASE).touch()
     assert state_of(run, None, tmp_path).state == "running"
-    os.utime(folder / "metrics.jsonl", (0, 0))
+    os.utime(folder / LEASE, (0, 0))
     assert state_of(run, None, tmp_path).state == "missing"
 
 
 def test_an_interrupted_run_is_missing_at_once(tmp_path: Path) -> None:
-    """Its files are young, but it has said goodbye."""
+    """Its files are young, but it has said goodbye; so has one whose process is gone without a word."""
     run = cell(plan([spec.load("asam/6")])["asam/6"], "0", "sgd").runs[0]
-    folder = tmp_path / "runs" / run.id
-    folder.mkdir(parents=True)
-    (folder / "metrics.jsonl").touch()
-    (folder / "events.jsonl").write_text('{"name": "interrupted"}\n')
+    mine = Watch().acquire(Run.at(tmp_path, run.id))
+    assert mine is not None
+    (mine.run.path / "metrics.jsonl").touch()
+    assert state_of(run, None, tmp_path).state == "running"
+    mine.path.write_text(json.dumps(mine.content | {"born": mine.content["born"] - 1}))
     assert state_of(run, None, tmp_path).state == "missing"
-    (folder / "events.jsonl").write_text('{"name": "interrupted"}\n{"name": "resumed"}\n')
+    mine.end("stopped")
+    assert state_of(run, None, tmp_path).state == "missing"
+    assert Watch().acquire(mine.run) is not None
     assert state_of(run, None, tmp_path).state == "running"
 
 
@@ -401,8 +409,8 @@ def test_verify_knows_a_run_on_a_folder_of_images(tmp_path: Path) -> None:
     (images / "1.png").write_bytes(b"content")
     config = compose(["dataset=folder", f"dataset.root={tmp_path / 'images'}", "dataset.classes=2"])
     records = epochs(60.0, 0)
-    summary = summarise(records, "done", passes=1.0, wall_seconds=1.0)
-    entry = entry_of(config, [], records, summary, ENV)
+    summary = summarise(records, "done", metrics=of_images(10), passes=1.0, wall_seconds=1.0)
+    entry = entry_of(Run.of(config), config, records, summary, ENV)
     shutil.rmtree(tmp_path / "images")  # the ledger may be read where the images are not
     ledger.append(tmp_path, entry)
     assert "0 contradictions" in report("verify", results=tmp_path).stdout

@@ -8,16 +8,18 @@ from report.samples import ENV, epochs
 
 from sam_repro.config.compose import compose
 from sam_repro.config.identity import run_id
+from sam_repro.config.metric import of_images
 from sam_repro.record.summary import summarise
 from sam_repro.runs import ledger
 from sam_repro.runs.entry import entry_of, usable
+from sam_repro.runs.run import Run
 
 CONFIG = compose(["seed=3", "budget=mini"])
 
 
 def entry(records: list[dict], status: str = "done") -> dict:
-    summary = summarise(records, status, passes=10.0, wall_seconds=5.0)
-    return dict(entry_of(CONFIG, ["seed=3", "budget=mini"], records, summary, ENV))
+    summary = summarise(records, status, metrics=of_images(10), passes=10.0, wall_seconds=5.0)
+    return dict(entry_of(Run.of(CONFIG, ["seed=3", "budget=mini"]), CONFIG, records, summary, ENV))
 
 
 def test_a_run_comes_back_as_it_was_written(tmp_path: Path) -> None:
@@ -32,9 +34,9 @@ def test_a_run_comes_back_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_where_it_ran_is_left_out() -> None:
-    summary = summarise(epochs(80.0, 3), "done", passes=10.0, wall_seconds=5.0)
+    summary = summarise(epochs(80.0, 3), "done", metrics=of_images(10), passes=10.0, wall_seconds=5.0)
     words = ["seed=3", "dataset.root=/home/me", "+track.entity=me", "results_dir=/mnt", "++model.weights=/w.pt"]
-    assert entry_of(CONFIG, words, epochs(80.0, 3), summary, ENV)["overrides"] == ["seed=3"]
+    assert entry_of(Run.of(CONFIG, words), CONFIG, epochs(80.0, 3), summary, ENV)["overrides"] == ["seed=3"]
 
 
 def test_each_metric_has_its_own_best() -> None:

@@ -8,13 +8,12 @@ import pytest
 from report.samples import ENV, epochs, write_run
 
 from sam_repro.config.compose import compose
-from sam_repro.config.identity import run_folder
 from sam_repro.config.schema import Config
 from sam_repro.launch import launch
 from sam_repro.runs import ledger
 from sam_repro.runs.entry import entry_of
-from sam_repro.runs.outcome import EVALUATIONS
 from sam_repro.runs.restore import restore
+from sam_repro.runs.run import Run
 from sam_repro.sweep.work import Task, missing
 
 
@@ -22,27 +21,27 @@ from sam_repro.sweep.work import Task, missing
 def config(tmp_path: Path) -> Config:
     """Of a run that is finished, and not in the ledger."""
     config = replace(compose(["method=sam", "seed=3"]), results_dir=str(tmp_path))
-    folder = run_folder(config)
+    folder = Run.of(config).path
     write_run(folder, config, epochs(60.0, 3))
     (folder / "env.json").write_text(json.dumps(ENV))
     return config
 
 
 def test_the_line_is_the_one_that_was_lost(config: Config, tmp_path: Path) -> None:
-    folder = run_folder(config)
+    folder = Run.of(config).path
     summary = json.loads((folder / "summary.json").read_text())
-    assert restore(folder, tmp_path, ["method=sam", "seed=3"])
+    assert restore(Run(folder, ("method=sam", "seed=3")))
     (line,), problems = ledger.read(tmp_path)
     assert not problems
     written = {key: value for key, value in line.items() if key not in ("version", "finished")}
-    assert written == entry_of(config, ["method=sam", "seed=3"], epochs(60.0, 3), summary, ENV)
-    assert not restore(folder, tmp_path, [])
+    assert written == entry_of(Run.of(config, ["method=sam", "seed=3"]), config, epochs(60.0, 3), summary, ENV)
+    assert not restore(Run(folder))
     assert len(ledger.read(tmp_path)[0]) == 1
 
 
 def test_what_was_evaluated_comes_back_too(config: Config, tmp_path: Path) -> None:
-    (run_folder(config) / EVALUATIONS).write_text(json.dumps({"imagenet_accuracy": 71.5}))
-    assert restore(run_folder(config), tmp_path, [])
+    Run.of(config).evaluations.write_text(json.dumps({"imagenet_accuracy": 71.5}))
+    assert restore(Run.of(config))
     assert ledger.read(tmp_path)[0][0]["metrics"]["imagenet_accuracy"]["last"] == 71.5
 
 
@@ -55,18 +54,18 @@ def test_the_same_command_again_writes_it(config: Config, tmp_path: Path, capsys
 
 
 def test_a_sweep_writes_it_too(config: Config, tmp_path: Path) -> None:
-    task = Task(run_folder(config).name, "asam/2 resnet20 sam", 3, ("method=sam", "seed=3"), tmp_path)
+    task = Task(Run.of(config).id, "asam/2 resnet20 sam", 3, ("method=sam", "seed=3"), tmp_path)
     assert missing([task], tmp_path) == []
     assert [line["run_id"] for line in ledger.read(tmp_path)[0]] == [task.id]
 
 
 @pytest.mark.parametrize("lost", ["config.yaml", "env.json", "metrics.jsonl", "summary.json"])
 def test_a_folder_that_does_not_say_enough_gives_no_line(config: Config, tmp_path: Path, lost: str) -> None:
-    (run_folder(config) / lost).write_text("{")
-    assert not restore(run_folder(config), tmp_path, [])
+    (Run.of(config).path / lost).write_text("{")
+    assert not restore(Run.of(config))
     assert ledger.read(tmp_path)[0] == []
 
 
 def test_another_runs_configuration_gives_no_line(config: Config, tmp_path: Path) -> None:
-    write_run(run_folder(config), replace(config, seed=4), epochs(60.0, 4))
-    assert not restore(run_folder(config), tmp_path, [])
+    write_run(Run.of(config).path, replace(config, seed=4), epochs(60.0, 4))
+    assert not restore(Run.of(config))

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from commands import ROOT
 
+from sam_repro.record.folder import RunFolder
+from sam_repro.runs.lease import latest
 from sam_repro.sweep.work import work
 
 # The columns of a table's row as runs of a second or two.
@@ -85,8 +87,10 @@ def test_killed_then_taken_over_then_interrupted_then_finished(tmp_path: Path) -
     assert code == 75, text
     assert "save and end" in text
     assert "Traceback" not in text
-    (claim,) = {path.resolve() for path in tmp_path.glob("results/runs/*/claim.json")}
-    assert json.loads(claim.read_text())["state"] == "stopped"
+    (run,) = tmp_path.glob("results/runs/*")
+    lease = latest(RunFolder(run))
+    assert lease is not None
+    assert lease.state == "stopped"
     assert not list(tmp_path.glob("results/runs/*/DONE"))
     code, text = end(start(tmp_path, ONE, *LONGER))
     assert code == 0, text
@@ -105,7 +109,9 @@ def test_a_failing_cell_is_shown_with_its_log_and_the_others_are_trained(tmp_pat
     assert f"FAILED  asam/2 resnet20 sam seed 0 ({broken}): exit code 1" in text
     assert "  | IsADirectoryError" in text
     assert "1 of 2 runs trained, 1 left" in text
-    assert "IsADirectoryError" in json.loads((in_the_way.parent / "claim.json").read_text())["error"]
+    lease = latest(RunFolder(in_the_way.parent))
+    assert lease is not None
+    assert "IsADirectoryError" in lease.content["error"]
     in_the_way.rmdir()
     code, text = end(start(tmp_path, PAIR))
     assert code == 0, text
@@ -143,13 +149,13 @@ def test_a_sleeping_owner_is_taken_for_dead_and_lets_go_when_it_wakes(tmp_path: 
     first = start(tmp_path, ONE, *LONGER, "stale=2", "budget.max_epochs=200")
     wait_for(lambda: steps(tmp_path) > 10, first)
     # Another boot of another machine: nobody can look whether the process lives.
-    (claim,) = tmp_path.glob("results/runs/*/claim.1.json")
-    claim.write_text(json.dumps(json.loads(claim.read_text()) | {"place": "far"}))
+    (lease,) = tmp_path.glob("results/runs/*/lease.2.json")
+    lease.write_text(json.dumps(json.loads(lease.read_text()) | {"place": "far"}))
     (child,) = [int(pid) for pid in Path(f"/proc/{first.pid}/task/{first.pid}/children").read_text().split()]
     for process in (first.pid, child):
         os.kill(process, signal.SIGSTOP)
     second = start(tmp_path, ONE, *LONGER, "stale=2", "budget.max_epochs=200")
-    wait_for(lambda: (claim.parent / "claim.2.json").exists(), second)
+    wait_for(lambda: (lease.parent / "lease.4.json").exists(), second)
     os.kill(first.pid, signal.SIGCONT)
     wait_for(lambda: not Path(f"/proc/{child}").exists(), second)  # killed, not saved: the folder is the other's
     first_ended, second_ended = end(first, 300), end(second, 300)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import sam_repro
 from sam_repro.errors import INTERRUPTED
-from sam_repro.sweep.claims import Claim
+from sam_repro.runs.lease import HANDED, Lease, latest
 from sam_repro.sweep.launchers.slots import Slot
 from sam_repro.sweep.work import Task
 
@@ -25,8 +25,8 @@ _TAIL = 15  # lines
 
 
 class Child:
-    def __init__(self, task: Task, slot: Slot, claim: Claim) -> None:
-        self.task, self.slot, self.claim = task, slot, claim
+    def __init__(self, task: Task, slot: Slot, lease: Lease) -> None:
+        self.task, self.slot, self.lease = task, slot, lease
         self.began = time.monotonic()
         self.asked = False  # to save and end
         self.abandoned = False  # somebody has taken the run over
@@ -38,10 +38,21 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=_environment(slot),
+                env=_environment(slot) | {HANDED: str(lease.number)},
                 start_new_session=True,  # Ctrl-C is for the scheduler, which asks its runs to save
                 preexec_fn=_end_with_scheduler,  # safe: the scheduler has one thread
             )
+
+    def beat(self) -> bool:
+        """Keep the lease until the process has its own. Whether the run is still this process's or ours."""
+        last = latest(self.task.run)
+        return self.lease.beat() or last is None or last.content.get("handed") == self.lease.number
+
+    def ended(self, state: str, error: str = "") -> None:
+        """Say how it ended, unless the process said so itself or the run is another's by now."""
+        last = latest(self.task.run)
+        if last is not None and last.held and self.lease.number in (last.number, last.content.get("handed")):
+            last.end(state, error)
 
     def ask_to_stop(self) -> None:
         """Save and end. To the run's own process: its helpers must live until it has saved."""
@@ -77,7 +88,7 @@ def _environment(slot: Slot) -> dict[str, str]:
 
 
 def _end_with_scheduler() -> None:
-    """A run whose scheduler was killed saves and ends: nobody would keep its claim alive."""
+    """A run whose scheduler was killed saves and ends: nobody would hear how it ends."""
     # Slurm sends USR2 to every process of a job; the scheduler passes it on as TERM.
     signal.signal(signal.SIGUSR2, signal.SIG_IGN)
     if _LIBC is not None:

@@ -1,6 +1,6 @@
 """`launcher=slurm`: a table's missing runs as one Slurm array, a job a run, through submitit.
 
-Inside a job runs the same scheduler as on a workstation, with one task and one slot: the claim, the log, the failure
+Inside a job runs the same scheduler as on a workstation, with one task and one slot: the lease, the log, the failure
 and the end are the same. A job that is preempted or reaches its time limit (USR2, USR1 or TERM) lets its run save, goes
 back into the queue and goes on later.
 """
@@ -43,7 +43,7 @@ class Job:
         cpus = int(os.environ.get("SLURM_CPUS_PER_TASK", cores()))
         slot = Slot(f"job {os.environ.get('SLURM_JOB_ID')}", max(1, cpus // self.ranks))
         with View(1, 0) as view:
-            # After a crash of its node it may find its own claim of before, and waits until that is stale.
+            # After a crash of its node it may find its own lease of before, and waits until that is stale.
             code = Scheduler([task], [slot], self.stale, view, patience=1.5 * self.stale).run()
         if code == INTERRUPTED:
             requeue()

@@ -1,0 +1,98 @@
+"""What a run is judged by, as data: whoever shows, compares or counts results reads it here and knows no task.
+
+A run records the descriptions of its metrics as `described`, in its summary and in its line in the ledger; a record
+from before that has those of image classification, which was all there was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sam_repro.config.schema import Config, DatasetConfig
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A key of the epoch records. The first of a run's metrics is the primary one: its best epoch is the run's."""
+
+    name: str
+    unit: str = ""
+    higher_is_better: bool = True
+    chance: float | None = None  # what guessing gives
+    result: bool = False  # kept in the ledger, for the tables
+
+    def sane(self) -> bool:
+        """Whether each field is of its type; one that was read may hold anything."""
+        texts, truths = (self.name, self.unit), (self.higher_is_better, self.result)
+        return (
+            all(isinstance(text, str) for text in texts)
+            and all(isinstance(truth, bool) for truth in truths)
+            and isinstance(self.chance, int | float | None)
+        )
+
+    @property
+    def words(self) -> str:
+        return self.name.replace("_", " ")
+
+    def text(self, value: float) -> str:
+        """ "93.10 %" """
+        return f"{value:.2f} {self.unit}".rstrip()
+
+    def better(self, one: float, other: float) -> bool:
+        return one > other if self.higher_is_better else one < other
+
+    def best(self, records: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+        """Of epoch records the one with the best finite value, the first of equals as the papers' "maximum" is."""
+        found: Mapping[str, Any] | None = None
+        for record in records:
+            value = record.get(self.name)
+            if value is None or not math.isfinite(value):
+                continue
+            if found is None or self.better(value, found[self.name]):
+                found = record
+        return found
+
+    def at_chance(self, value: float, factor: float) -> bool:
+        """Whether it is no better than `factor` times what guessing gives."""
+        if self.chance is None:
+            return False
+        return value <= factor * self.chance if self.higher_is_better else value >= self.chance / factor
+
+
+def of_images(classes: int) -> tuple[Metric, ...]:
+    """Classifying images."""
+    chance = 100.0 / classes
+    return (
+        Metric("test_accuracy", "%", chance=chance, result=True),
+        Metric("test_top5", "%", chance=min(100.0, 5 * chance), result=True),
+        Metric("test_loss", higher_is_better=False),
+        Metric("train_accuracy", "%", chance=chance),
+        Metric("train_loss", higher_is_better=False),
+    )
+
+
+def metrics_of(config: Config) -> tuple[Metric, ...]:
+    """Of what a configuration trains."""
+    return of_images(config.dataset.classes)
+
+
+def recorded(metrics: Iterable[Metric]) -> list[dict[str, Any]]:
+    """As a summary or a line of the ledger keeps them."""
+    return [asdict(metric) for metric in metrics]
+
+
+def described(record: Mapping[str, Any]) -> tuple[Metric, ...]:
+    """The metrics of a summary or of a line of the ledger, the primary one first. Raises ValueError of an odd one."""
+    try:
+        if "described" in record:
+            found = tuple(Metric(**description) for description in record["described"])
+            if not found or not all(metric.sane() for metric in found):
+                raise ValueError("of other types")
+            return found
+        dataset = record.get("config", {}).get("dataset", {})
+        return of_images(dataset.get("classes", DatasetConfig().classes))
+    except (TypeError, AttributeError, ValueError, ZeroDivisionError) as error:
+        raise ValueError(f"its metrics are not described ({error})") from error

@@ -1,0 +1,104 @@
+"""What a notebook sees of runs: those that ended, failed or train, and the weights that they kept."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from commands import TINY, Cli
+from report.samples import epochs, made, write_run
+
+import sam_repro
+from sam_repro.config.compose import compose
+from sam_repro.errors import UserError
+from sam_repro.runs import ledger
+from sam_repro.runs.compare import collect, labels
+from sam_repro.runs.lease import Watch
+from sam_repro.runs.run import Run
+
+
+def test_runs_of_every_state_in_one_frame(tmp_path: Path) -> None:
+    sam = made(tmp_path, "method=sam", "seed=1", top=70.0)
+    slow = made(tmp_path, "method=sam", "seed=1", "base_optimizer.lr=0.01")
+    made(tmp_path, "method=asam")
+    unfinished = replace(compose(["method=fsam"]), results_dir=str(tmp_path))
+    for seed, state in ((7, "failed"), (8, "")):
+        run = Run.of(replace(unfinished, seed=seed))
+        write_run(run.path, replace(unfinished, seed=seed), epochs(30.0, seed)[:3])
+        run.done.unlink()
+        lease = Watch().acquire(run)
+        assert lease is not None
+        if state:
+            lease.end(state, "out of memory")
+    (tmp_path / "runs" / "empty").mkdir()
+    frame = sam_repro.load_runs(tmp_path)
+    assert list(frame["method"]) == ["sam", "sam", "asam", *frame["method"][3:]]
+    assert sorted(frame["status"]) == ["done", "done", "done", "failed", "missing", "running"]
+    first = frame[frame["run"] == sam.id].iloc[0]
+    assert (first["test_accuracy_best"], first["test_accuracy_best_epoch"], first["base_optimizer.lr"]) == (
+        70.0,
+        11,
+        0.1,
+    )
+    assert first["seconds"] == 60.0
+    assert frame[frame["status"] == "failed"].iloc[0]["note"] == "out of memory"
+    assert "base_optimizer.momentum" not in frame.columns, "in which they do not differ"
+    assert list(sam_repro.load_runs(tmp_path, **{"base_optimizer.lr": 0.01})["run"]) == [slow.id]
+    assert list(sam_repro.load_runs(tmp_path, method="sam", status="done")["seed"]) == [1, 1]
+    assert list(sam_repro.load_runs(tmp_path, dataset="cifar10")) == []
+    with pytest.raises(UserError, match="Did you mean 'method'"):
+        sam_repro.load_runs(tmp_path, methd="sam")
+
+
+def test_labels_say_what_differs(tmp_path: Path) -> None:
+    for overrides in (
+        ["method=sam"],
+        ["method=sam", "base_optimizer.lr=0.01"],
+        ["method=asam"],
+        ["method=asam", "seed=1"],
+    ):
+        made(tmp_path, *overrides)
+    found = labels(collect(tmp_path))
+    assert len(set(found)) == 4
+    assert found[1].startswith("sam")
+    assert "lr=0.01" in found[1]
+    assert found[3].endswith("seed=1")
+
+
+def test_a_line_from_before_lines_had_a_method_gets_it_from_its_overrides(tmp_path: Path) -> None:
+    run = made(tmp_path, "+experiment=demo", "method=sam_demo")
+    line = json.loads((tmp_path / ledger.FILE).read_text())
+    del line["method"], line["described"]
+    (tmp_path / ledger.FILE).write_text(json.dumps(line) + "\n")
+    frame = sam_repro.load_runs(tmp_path)
+    assert list(frame["method"]) == [compose(["method=sam_demo"]).method.name]
+    assert list(frame["run"]) == [run.id]
+
+
+def test_kept_weights_are_those_of_their_epochs_and_change_nothing(tmp_path: Path, cli: Cli) -> None:
+    import torch
+
+    plain = cli(*TINY, "results_dir=plain")
+    keeping = cli(*TINY, "results_dir=keeping", "loop.keep_best=true", "loop.keep_every=1")
+    assert (plain.returncode, keeping.returncode) == (0, 0), keeping.stderr
+    (one,), (other,) = (list((tmp_path / name / "runs").iterdir()) for name in ("plain", "keeping"))
+    assert one.name == other.name
+    assert (one / "weights.safetensors").read_bytes() == (other / "weights.safetensors").read_bytes()
+    run = sam_repro.open_run(other.name[:6], tmp_path / "keeping")
+    assert list(run.curves["epoch"]) == [1, 2]
+    last, best = run.model("last").state_dict(), run.model("best").state_dict()
+    for found, epoch in ((last, 2), (best, run.summary["best"]["epoch"])):
+        kept = run.model(epoch).state_dict()
+        assert all(torch.equal(found[name], tensor) for name, tensor in kept.items())
+    assert not all(torch.equal(last[name], tensor) for name, tensor in run.model(1).state_dict().items())
+    with pytest.raises(UserError, match="keep_best=true keeps them"):
+        sam_repro.open_run(one).model("best")
+
+
+def test_importing_the_package_brings_neither_torch_nor_pandas() -> None:
+    code = "import sys, sam_repro; assert not {'torch', 'pandas', 'hydra'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
