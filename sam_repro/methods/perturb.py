@@ -55,17 +55,21 @@ def climb(geometry: Geometry, bend: Equation, groups: Sequence[Group], rho: floa
             if seen:
                 seen.direction(d, t)
             if linf:
+                if seen:  # the norm is for the log alone
+                    adapted = d if t is None else list(torch._foreach_mul(d, t))
+                    squares += dots(adapted, adapted)
                 torch._foreach_sign_(d)
-            elif t is not None:
-                torch._foreach_mul_(d, t)
-            squares += dots(d, d)
+            else:
+                if t is not None:
+                    torch._foreach_mul_(d, t)
+                squares += dots(d, d)
             if t is not None:
                 torch._foreach_mul_(d, t)
             if seen:
                 seen.perturbation(d)
     norm = root(total(squares, lazy))
     scale = rho if linf else ratio(rho, norm)
-    report: dict[str, Scalar] = {"ascent_norm": norm, "radius": rho}
+    report: dict[str, Scalar] = {"radius": rho} if linf and not seen else {"ascent_norm": norm, "radius": rho}
     if seen:
         report |= seen.report(scale, rho)
     return Climb(scale, report)

@@ -289,3 +289,20 @@ def test_every_option_says_what_its_fields_are():
     for name, field in axes.fields().items():
         assert field.doc, name
         assert field.default is None or field.allowed.broken_by(field.default) is None, name
+
+
+@pytest.mark.parametrize("foreach", [False, True])
+@pytest.mark.parametrize("name", ["asam", "asam_linf"])
+def test_the_ascent_norm_is_that_of_the_adapted_gradient_in_both_balls(name, foreach):
+    model, seen = net(torch.float64), []
+    method, loop = build(name, model, rho=0.05, foreach=foreach), Loop(model, Data())
+
+    def grad_fn(wanted):
+        loss = loop(wanted)
+        seen.append({n: (p.detach().clone(), p.grad.clone()) for n, p in model.named_parameters()})
+        return loss
+
+    method.estimate(grad_fn)
+    adapted = [(w.abs() + 0.01) * g if "weight" in n else g for n, (w, g) in seen[0].items()]
+    norm = torch.cat([x.reshape(-1) for x in adapted]).norm().item()
+    assert float(method.report["ascent_norm"]) == pytest.approx(norm, rel=1e-9)
