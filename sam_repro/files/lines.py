@@ -34,7 +34,10 @@ def encode_indented(record: Mapping[str, Any]) -> str:
 
 def decode(line: str | bytes) -> dict[str, Any]:
     """The record of one line. Raises ValueError if it is damaged."""
-    record = json.loads(line)
+    try:
+        record = json.loads(line)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")
     return {key: _from_json(value) for key, value in record.items()}

@@ -11,6 +11,7 @@ import pytest
 
 from sam_repro.files import lines
 from sam_repro.files.read import MOST, DamagedError, read_bytes, read_json, read_text, read_yaml
+from sam_repro.record import metrics
 
 READERS = (read_bytes, read_text, read_json, read_yaml, lines.read_lines)
 BOMB = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]\n" for a, b in pairwise("abcdefghi"))
@@ -99,3 +100,10 @@ def test_a_line_that_is_too_long_costs_itself_only(tmp_path: Path) -> None:
         "2 is damaged and skipped (ValueError)",
         "4 is damaged and skipped (ValueError)",
     ]
+
+
+def test_a_line_nested_too_deep_is_damaged_as_any_other(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="nested too deep"):
+        lines.decode(b"[" * 100_000)
+    (tmp_path / "metrics.jsonl").write_bytes(b"[" * 100_000)  # its last line, so that a killed writer may have left it
+    assert metrics.read(tmp_path) == []
