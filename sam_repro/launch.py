@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,6 +20,7 @@ from sam_repro import signals
 from sam_repro.config.rules import check
 from sam_repro.config.schema import Config
 from sam_repro.errors import INTERRUPTED, USER_ERROR, UserError, end
+from sam_repro.machine import cores
 from sam_repro.runs.outcome import already, finished
 from sam_repro.runs.restore import restore
 from sam_repro.runs.run import Run
@@ -26,6 +28,10 @@ from sam_repro.runs.run import Run
 
 def launch(config: Config, overrides: Sequence[str] = ()) -> int:
     """Train the run, or say that it is done. Returns the exit code."""
+    most = max(64, 4 * cores())
+    if (config.runtime.threads or 0) > most:
+        # Far above, the system refuses to make them, and the process dies of it.
+        raise UserError(f"runtime.threads={config.runtime.threads}: this machine has {cores()} cores; at most {most}")
     signals.listen()
     one_of_many = "RANK" in os.environ
     if one_of_many:
@@ -57,8 +63,13 @@ def local_ranks(run: Run, config: Config) -> int:
     from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException, start_processes
 
     ranks = config.runtime.ranks
-    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    # A store that binds its port by itself listens on every interface of the machine.
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    store = TCPStore("127.0.0.1", port, is_master=True, wait_for_workers=False, master_listen_fd=listener.detach())
     mistakes = get_context("spawn").SimpleQueue()
+    # A rank takes the mask over: what comes before it listens waits until it does.
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals.STOPPING)
     context = start_processes(  # type: ignore[no-untyped-call]
         _rank, args=(run, config, store.port, mistakes), nprocs=ranks, join=False, start_method="spawn"
     )
@@ -73,6 +84,9 @@ def local_ranks(run: Run, config: Config) -> int:
 
     for number in signals.STOPPING:
         signal.signal(number, pass_on)
+    if signals.received:  # by another thread of this process, while the ranks were started
+        pass_on(signals.received[-1], None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.STOPPING)
     try:
         while not context.join(timeout=1.0, grace_period=10.0):
             pass
@@ -83,7 +97,7 @@ def local_ranks(run: Run, config: Config) -> int:
     except ProcessExitedException as error:
         if error.exit_code == USER_ERROR and not mistakes.empty():
             raise UserError(mistakes.get()) from None
-        if -error.exit_code in signals.received:
+        if signals.received and -error.exit_code in signals.STOPPING:
             return INTERRUPTED  # a rank that was still starting and had not begun to listen
         if error.exit_code < 0 or error.exit_code == 1:
             print(f"error: rank {error.error_index} was ended: {error}", file=sys.stderr)
@@ -100,7 +114,9 @@ def _rank(local: int, run: Run, config: Config, port: int, mistakes: Any) -> Non
         "RANK": str(local), "LOCAL_RANK": str(local), "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks,
         "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TORCHELASTIC_USE_AGENT_STORE": "True",
     }  # fmt: skip
+    signals.begin()
     signals.listen()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.STOPPING)
     from sam_repro.train import train
 
     try:

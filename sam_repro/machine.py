@@ -12,6 +12,11 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def has_gpus() -> bool:
+    """Whether the system shows a device that CUDA or ROCm could use."""
+    return any(True for name in ("nvidia[0-9]*", "kfd", "dxg") for _ in Path("/dev").glob(name))
+
+
 def cpu() -> str | None:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()

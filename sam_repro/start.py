@@ -11,6 +11,7 @@ os.environ["HYDRA_FULL_ERROR"] = "1"
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from sam_repro import CONFIGS, signals
@@ -98,6 +99,9 @@ def _train(node: DictConfig) -> int:
     config = typed(node)
     from sam_repro.launch import launch
 
+    if HydraConfig.get().mode is RunMode.MULTIRUN and os.environ.get("RANK", "0") == "0":
+        job = HydraConfig.get().job
+        print(f"job {job.num}: {job.override_dirname.replace(',', ' ')}", flush=True)
     # As typed: what `${oc.env:KEY}` stands for may be a secret, and these words go into the ledger.
     words = OmegaConf.to_container(HydraConfig.get().overrides.task, resolve=False)
     assert isinstance(words, list)

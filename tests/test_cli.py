@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from commands import ROOT, TINY, Cli, command
 
@@ -114,3 +118,48 @@ def test_a_run_goes_on_without_its_reader(tmp_path: Path, cli: Cli) -> None:
     os.close(write)
     assert (done.returncode, done.stderr) == (0, b"")
     assert "already done" in cli(*TINY, "budget.max_epochs=1").stdout
+
+
+def test_more_threads_than_the_system_makes_are_refused(cli: Cli, tmp_path: Path) -> None:
+    done = cli(*TINY, "runtime.threads=100000")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: runtime.threads=100000: this machine has ")
+    assert done.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_multirun_says_which_job_is_which(cli: Cli) -> None:
+    done = cli("-m", *TINY, "budget.max_epochs=1", "seed=3,4")
+    assert done.returncode == 0, done.stderr
+    jobs = [line for line in done.stdout.splitlines() if line.startswith("job ")]
+    assert [(line.split(":")[0], "seed=3" in line, "seed=4" in line) for line in jobs] == [
+        ("job 0", True, False),
+        ("job 1", False, True),
+    ]
+
+
+def ranks_of(parent: int) -> list[psutil.Process]:
+    found = []
+    for child in psutil.Process(parent).children():
+        with suppress(psutil.Error):
+            found += [child] if "spawn_main" in " ".join(child.cmdline()) else []
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_ranks_start_ends_without_a_traceback(number: int, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        command(*TINY, "schedule.epochs=3000", "budget.max_epochs=3000", "runtime.ranks=2", "method.m=8"),
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    while len(ranks := ranks_of(process.pid)) < 2:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    listening = [c for c in psutil.Process(process.pid).net_connections() if c.status == psutil.CONN_LISTEN]
+    assert [c.laddr.ip for c in listening] == ["127.0.0.1"]
+    os.killpg(process.pid, number)
+    _, err = process.communicate(timeout=100)
+    assert process.returncode == 75, err
+    assert "Traceback" not in err
+    assert not any(rank.is_running() for rank in ranks)

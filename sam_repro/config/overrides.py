@@ -60,6 +60,8 @@ def _text(key: str, value: str, several: bool) -> str:
         return value
     if several and "," in value:
         return ",".join(_text(key, part, False) for part in value.split(","))
+    if not value and not _texts()[key]:
+        raise UserError(f"{key}= needs a value")
     if "${" in value:  # what is written into the run's folder would be filled in whenever it is read
         raise UserError(f"{key}: ${{...}} is filled in by a shell, not here: write the text itself")
     return quoted(value)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sam_repro import signals
 from sam_repro.errors import USER_ERROR, UserError, command
+from sam_repro.machine import has_gpus
 from sam_repro.sweep.launchers import child, slurm
 from sam_repro.sweep.launchers.slots import slots
 from sam_repro.sweep.live import View
@@ -41,6 +42,8 @@ def sweep(options: Options) -> int:
         for task in todo:
             print(f"# {task.name} ({task.id})\n{shlex.join(['python', *child.command(task, places[0])[1:]])}")
         return 0
+    if options.gpus is not None and not has_gpus():
+        raise UserError(f"gpus={options.gpus}: this machine shows no GPU; leave it out to train on the CPU")
     # From here on all that is said goes through the view: whoever stops reading does not change how it ends.
     with View(len(found.tasks), len(found.tasks) - len(todo)) as view:
         for note in notes:

@@ -57,6 +57,7 @@ MISTAKES = {
     "force": ([*SMOKE, "force=true"], "force"),
     "a study's table": (["table=asam/1"], "there is nothing to train"),
     "gpus": ([*SMOKE, "gpus=3-1"], "gpus=3-1"),
+    "no gpu here": ([*SMOKE, "gpus=0-1"], "gpus=0-1: this machine shows no GPU"),
     "a gpu twice": ([*SMOKE, "gpus=0,0"], "per_gpu=2"),
     "ranks": ([*SMOKE, "gpus=0-2", "runtime.ranks=2"], "does not divide"),
     "slots": ([*SMOKE, "slots=0"], "slots must be a whole number"),
