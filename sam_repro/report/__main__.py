@@ -12,14 +12,16 @@ from sam_repro.words import HELP, Words, parse
 
 FORMATS = ("md", "tex", "html", "json", "csv")
 DATA = ("json", "csv")
-OFFERED = {"render": FORMATS, "claims": DATA, "plan": DATA, "status": DATA}  # command -> its formats
-COMMANDS = ("list", "claims", "plan", "status", "render", "runs", "import", "verify", "judge")
-SETTINGS = {"plan": ("budget", "device"), "status": ("budget",), "render": ("budget",)}
+# command -> its formats
+OFFERED = {"render": FORMATS, "claims": DATA, "plan": DATA, "status": DATA, "discrepancies": ("json",)}
+COMMANDS = ("list", "claims", "discrepancies", "plan", "status", "render", "runs", "import", "verify", "judge")
+SETTINGS = {"plan": ("budget", "device"), "status": ("budget",), "render": ("budget",), "discrepancies": ("table",)}
 FLAGS = {"--results-dir": True, "--format": True, "--json": False, "--out": True}
 
 USAGE = """\
 sam-repro report list
 sam-repro report claims [TABLE] [--format json|csv]
+sam-repro report discrepancies [TABLE] [--json]
 sam-repro report plan [TABLE] [budget=mini] [device=a100] [--format json|csv]
 sam-repro report status [TABLE] [budget=mini] [--format json|csv]
 sam-repro report render [TABLE] [budget=mini] [--format md|tex|html|json|csv]
@@ -71,6 +73,8 @@ def _run(given: Words) -> int:
             return commands.list_tables()
         case "claims":
             return commands.print_claims(table, form)
+        case "discrepancies":
+            return commands.discrepancies(table or settings.get("table"), form)
         case "plan":
             return commands.plan(table, settings.get("budget", "paper"), settings.get("device", "a100"), results, form)
         case "status":

@@ -48,6 +48,20 @@ def print_claims(ref: str | None, form: str | None) -> int:
     return code
 
 
+def discrepancies(ref: str | None, form: str | None) -> int:
+    """Where papers, released code and this project differ: every row, or those that concern a table."""
+    from sam_repro.report import discrepancies_view
+    from sam_repro.tables.discrepancies import concerning, load
+
+    rows = load()
+    shown = concerning(spec.load(ref).concerning(), rows) if ref else list(rows.values())
+    if form == "json":
+        print(json.dumps(discrepancies_view.records(shown), indent=1, ensure_ascii=False))
+    else:
+        print(discrepancies_view.text(shown), end="")
+    return 0
+
+
 def plan(ref: str | None, budget: str, device: str, results: Path, form: str | None) -> int:
     from sam_repro.report import plan_view
 

@@ -13,8 +13,10 @@ from sam_repro.tables.discrepancies import Discrepancy, Effect
 
 PAPERS = {"asam": "ASAM", "rsam": "R-SAM", "fsam": "F-SAM", "gsam": "GSAM", "lpf_sgd": "LPF-SGD", "esam": "ESAM"}
 PAPERS |= {"fishersam": "FisherSAM", "all": "all three"}
-HEAD = ("paper", "topic", "the paper says", "the code does", "we do", "profile=official", "where it matters",
-        "effect measured here", "source")  # fmt: skip
+HEAD = (
+    *("row", "paper", "the paper says", "the code does", "we do", "profile=official"),
+    *("where it matters", "effect measured here", "source"),
+)
 _PLAIN = ("id", "paper", "topic", "says", "code", "ours", "official", "matters")
 SAME = "the same"
 RELEASED = "not released"
@@ -66,10 +68,18 @@ def section(rows: Sequence[Discrepancy]) -> str:
     if not rows:
         return ""
     lines = []
-    for row in rows:
-        cells = (row.topic, row.says, row.code or RELEASED, row.ours, row.official or SAME, row.matters,
-                 measured(row.measured) if row.measured else NONE, _seen(row))  # fmt: skip
-        lines.append(line(PAPERS[row.paper], HEAD, [escape(cell) for cell in cells], anchor=anchor(row)))
+    for number, row in enumerate(rows, start=1):
+        cells = (
+            f"{PAPERS[row.paper]}, {row.topic}",
+            row.says,
+            row.code or RELEASED,
+            row.ours,
+            row.official or SAME,
+            row.matters,
+            measured(row.measured) if row.measured else NONE,
+            _seen(row),
+        )
+        lines.append(line(f"{number} {row.id}", HEAD, [escape(cell) for cell in cells], anchor=anchor(row.id)))
     return (
         '<section id="discrepancies" class="long"><h2>Paper against code</h2>'
         "<p>Where a paper contradicts itself, another version of it or its released code, or is silent, and what is "
@@ -77,8 +87,18 @@ def section(rows: Sequence[Discrepancy]) -> str:
     )
 
 
-def anchor(row: Discrepancy) -> str:
-    return f"d-{row.id}"
+def anchor(name: str) -> str:
+    return f"d-{name}"
+
+
+def links(ids: Sequence[str], rows: dict[str, Discrepancy]) -> str:
+    """From a table's cell to the rows that concern it, by their numbers on the page."""
+    found = [
+        f'<a href="#{escape(anchor(name))}" title="{escape(name)}">{number}</a>'
+        for number, name in enumerate(rows, start=1)
+        if name in ids
+    ]
+    return f'<span class="rows" title="differences and unstated choices">{" ".join(found)}</span>' if found else ""
 
 
 def _seen(row: Discrepancy) -> str:

@@ -17,21 +17,22 @@ from sam_repro.tables.results import Joined, Result, hardware, total_passes, ver
 from sam_repro.tables.spec import Line
 
 PAPERS = {"asam": "ASAM", "rsam": "R-SAM", "fsam": "F-SAM"}
+Rows = dict[str, discrepancies.Discrepancy]
 _HERE = Path(__file__).parent
 
 
 def render(tables: Sequence[Joined], entries: Mapping[str, Entry], results: Path) -> str:
     style, script = ((_HERE / f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
-    sections = [_table(joined, results) for joined in tables]
-    rows = list(discrepancies.load().values())
+    compared = discrepancies.load()
+    sections = [_table(joined, results, compared) for joined in tables]
     return "\n".join([
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8"><title>sam_repro: claimed and measured</title>',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<style>\n{style}</style></head><body>",
-        _head(tables, entries, bool(rows)),
+        _head(tables, entries, bool(compared)),
         *sections,
-        discrepancies_view.section(rows),
+        discrepancies_view.section(list(compared.values())),
         _cost(entries),
         f"<script>\n{script}</script></body></html>",
         "",
@@ -67,7 +68,7 @@ def _head(tables: Sequence[Joined], entries: Mapping[str, Entry], compared: bool
     )
 
 
-def _table(joined: Joined, results: Path) -> str:
+def _table(joined: Joined, results: Path, compared: Rows) -> str:
     table = joined.table
     name = f"{PAPERS.get(table.paper, table.paper)}, {_short(joined)}"
     warning = ""
@@ -84,9 +85,9 @@ def _table(joined: Joined, results: Path) -> str:
     parts = [
         f'<section id="{_id(joined)}"><h2>{escape(name)}</h2>',
         f'<p>{escape(table.title)}. <span class="soft">{escape(table.source)}</span></p>{warning}',
-        _grid(joined)
+        _grid(joined, compared)
         if _tells(joined)
-        else f"<details><summary>Nothing run yet: the cells</summary>{_grid(joined)}</details>",
+        else f"<details><summary>Nothing run yet: the cells</summary>{_grid(joined, compared)}</details>",
         _points(joined),
         listing(notes(joined)),
     ]
@@ -114,16 +115,16 @@ def _tells(joined: Joined) -> bool:
     return any(result.finished or result.cell.claim.mean is not None for result in joined.results)
 
 
-def _grid(joined: Joined) -> str:
+def _grid(joined: Joined, compared: Rows) -> str:
     head = ["", *(column.label for column in joined.table.columns)]
     rows = []
     for row in joined.table.rows:
-        cells = [_cell(joined, joined.result(row.id, column.id), column) for column in joined.table.columns]
+        cells = [_cell(joined, joined.result(row.id, column.id), column, compared) for column in joined.table.columns]
         rows.append(f'<tr><th scope="row">{escape(row.label)}</th>{"".join(cells)}</tr>')
     return sortable(head, rows)
 
 
-def _cell(joined: Joined, result: Result, column: Line) -> str:
+def _cell(joined: Joined, result: Result, column: Line, compared: Rows) -> str:
     ours = joined.measured(result)
     key = ours.mean if ours else result.cell.claim.mean
     count = f' <span class="soft">({result.succeeded}/{result.finished})</span>' if result.collapsed else ""
@@ -134,10 +135,11 @@ def _cell(joined: Joined, result: Result, column: Line) -> str:
         claimed = f"claimed {escape(text.claimed(result.cell.claim))}" if has_claim else "claim not at hand"
         if result.finished:
             chip = f'<span class="chip {result.verdict.kind}">{escape(result.verdict.text)}</span>'
+    concerned = discrepancies_view.links(joined.table.concerning(result.cell.row, column.id), compared)
     return (
         f'<td data-label="{escape(column.label)}" data-value="{"" if key is None else f"{key:.6g}"}">'
         f'<span class="ours{"" if ours else " none"}">{measured}{count}</span>'
-        f'<span class="theirs">{claimed}</span>{chip}</td>'
+        f'<span class="theirs">{claimed}</span>{chip}{concerned}</td>'
     )
 
 

@@ -31,6 +31,7 @@ def render_json(joined: Joined) -> str:
         "rows": [{"id": line.id, "label": line.label} for line in table.rows],
         "columns": [{"id": line.id, "label": line.label} for line in table.columns],
         "footnotes": list(table.footnotes),
+        "discrepancies": list(table.concerning()),
         "hardware": list(joined.hardware),
         "versions": list(joined.versions),
         "points": [_point(shown) for shown in points(joined)],

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sam_repro.report import text
 from sam_repro.tables.points import points
 from sam_repro.tables.results import Joined, Result
+from sam_repro.tables.spec import Table
 
 DETAIL = ("row", "column", "claimed", "best epoch", "last epoch", "runs", "95 % interval", "to the baseline", "verdict")
 
@@ -41,7 +42,15 @@ def notes(joined: Joined) -> list[str]:
     lines = [*joined.table.rows, *joined.table.columns]
     why = sorted({result.why.rstrip(".") for result in joined.results if result.why})
     own = [f"{line.label}: {line.footnote}" for line in lines if line.footnote]
-    return [*own, *joined.table.footnotes, *(f"Not run: {reason}." for reason in why)]
+    return [*own, *joined.table.footnotes, *_discrepancies(joined.table), *(f"Not run: {reason}." for reason in why)]
+
+
+def _discrepancies(table: Table) -> list[str]:
+    """Which rows of docs/discrepancies.yaml concern which cells, by their names."""
+    named = [("every cell", table.discrepancies)]
+    named += [(line.label, line.discrepancies) for line in (*table.rows, *table.columns)]
+    shown = "; ".join(f"{label}: {', '.join(ids)}" for label, ids in named if ids)
+    return [f"Differences and unstated choices: {shown}."] if shown else []
 
 
 def _grid(joined: Joined) -> str:

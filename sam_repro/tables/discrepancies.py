@@ -86,6 +86,14 @@ def concerning(ids: Iterable[str], rows: dict[str, Discrepancy]) -> list[Discrep
     return [row for row in rows.values() if row.id in wanted]
 
 
+def refs(where: str, fields: Fields) -> tuple[str, ...]:
+    """The rows that a table, or a row or column of it, says concern it."""
+    found = fields.get("discrepancies") or []
+    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+        raise UserError(f"{where}: discrepancies must be a list of ids of docs/discrepancies.yaml, is {found!r}")
+    return tuple(found)
+
+
 def _row(where: str, data: Any) -> Discrepancy:
     fields = known_keys(where, data, {*_NEEDED, "checks"})
     for key in _NEEDED:

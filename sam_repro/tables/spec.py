@@ -13,7 +13,7 @@
     columns: {sgd: {label: SGD, overrides: [...]}}
     rows: {resnet20: {label: ResNet-20, experiment: NAME, overrides: [...], claims: {sgd: 93.18 ± 0.21}}}
     cells: {resnet20/sgd: [...]} # a cell's own overrides
-    footnotes: [...]
+    footnotes: [...]             # and `discrepancies: [ids]` of docs/discrepancies.yaml, as rows and columns may have
     points: [[sam, sgd], [asam, sgd]]  # the pairs of columns that the table is about: the first is said to be better
     miniature: {...}             # the same question for a laptop, in these same words: sam_repro.tables.miniature
 
@@ -34,13 +34,14 @@ from sam_repro import CONFIGS
 from sam_repro.errors import UserError, hint
 from sam_repro.files.read import DamagedError, read_yaml
 from sam_repro.files.strict import Fields, Kinds, mapping, shown, typed_keys
+from sam_repro.tables.discrepancies import refs
 from sam_repro.tables.miniature import inherited
 
 MINI = "mini"  # the budget that takes a table's miniature
 _WORD = (str, int, float)  # a label may look like a number
-_COLUMN: Kinds = {"label": _WORD, "overrides": object, "metric": str, "unit": str, "footnote": str}
-_OF_BOTH: Kinds = {"n": int, "seeds": int, "baseline": _WORD, "experiment": str}
-_ROW: Kinds = _COLUMN | _OF_BOTH | {"claims": dict, "succeeded": dict}
+_LINE: Kinds = {"label": _WORD, "overrides": object, "metric": str, "unit": str, "footnote": str, "discrepancies": list}
+_OF_BOTH: Kinds = {"discrepancies": list, "n": int, "seeds": int, "baseline": _WORD, "experiment": str}
+_ROW: Kinds = _LINE | _OF_BOTH | {"claims": dict, "succeeded": dict}
 _TABLE: Kinds = _OF_BOTH | {
     "title": str, "source": dict, "metric": str, "unit": str, "statistic": str, "kind": str, "overrides": object,
     "columns": dict, "rows": dict, "cells": dict, "footnotes": list, "not_run": str, "points": list, "miniature": dict,
@@ -68,6 +69,7 @@ class Line:
     id: str
     label: str
     footnote: str | None
+    discrepancies: tuple[str, ...] = ()  # ids of docs/discrepancies.yaml
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ class Table:
     not_run: str | None
     figure: bool  # read from configs/figure: cells of a figure whose values are not at hand
     pairs: tuple[Pair, ...] = ()
+    discrepancies: tuple[str, ...] = ()  # those that concern every cell
     miniature: Table | None = None
     is_miniature: bool = False
 
@@ -124,6 +127,11 @@ class Table:
     @property
     def number(self) -> str:
         return self.ref.split("/", 1)[1]
+
+    def concerning(self, row: str | None = None, column: str | None = None) -> tuple[str, ...]:
+        """Ids of the discrepancies that concern a cell; those of every row or column where none is named."""
+        lines = [x for x in self.rows if row in (None, x.id)] + [x for x in self.columns if column in (None, x.id)]
+        return tuple(dict.fromkeys((*self.discrepancies, *(name for line in lines for name in line.discrepancies))))
 
     def cell(self, row: str, column: str) -> Cell:
         for known, ids, word in ((row, self.rows, "row"), (column, self.columns, "column")):
@@ -174,7 +182,7 @@ def _table(ref: str, data: Any, *, figure: bool) -> Table:
         raise UserError(f"{where}: kind must be printed, log or missing, is {fields['kind']!r}")
     source = typed_keys(f"{where} source", fields["source"], _SOURCE, needed=_SOURCE)
     columns = {
-        str(k): typed_keys(f"{where} column {k}", v or {}, _COLUMN)
+        str(k): typed_keys(f"{where} column {k}", v or {}, _LINE)
         for k, v in mapping(f"{where} columns", fields["columns"]).items()
     }
     rows = {
@@ -197,13 +205,14 @@ def _table(ref: str, data: Any, *, figure: bool) -> Table:
         title=str(fields["title"]),
         source=f"{source['paper']}, {source['where']}",
         statistic=fields.get("statistic", "best"),
-        rows=tuple(Line(k, str(v.get("label", k)), v.get("footnote")) for k, v in rows.items()),
-        columns=tuple(Line(k, str(v.get("label", k)), v.get("footnote")) for k, v in columns.items()),
+        rows=tuple(Line(k, str(v.get("label", k)), v.get("footnote"), refs(where, v)) for k, v in rows.items()),
+        columns=tuple(Line(k, str(v.get("label", k)), v.get("footnote"), refs(where, v)) for k, v in columns.items()),
         cells=tuple(cells),
         footnotes=tuple(str(x) for x in fields.get("footnotes") or ()),
         not_run=fields.get("not_run"),
         figure=figure,
         pairs=_pairs(where, fields.get("points") or [], rows, columns, cells),
+        discrepancies=refs(where, fields),
     )
 
 

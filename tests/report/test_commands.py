@@ -36,7 +36,17 @@ from sam_repro.tables.status import state_of
 
 LEASE = "lease.1.json"
 
-COMMANDS = (["list"], ["claims"], ["claims", "--json"], ["plan"], ["status"], ["render"], ["verify"])
+COMMANDS = (
+    ["list"],
+    ["claims"],
+    ["claims", "--json"],
+    ["discrepancies"],
+    ["discrepancies", "asam/2", "--json"],
+    ["plan"],
+    ["status"],
+    ["render"],
+    ["verify"],
+)
 
 
 @dataclass(frozen=True)
@@ -483,3 +493,15 @@ def test_every_budget_and_override_group_exists() -> None:
 def test_every_cell_composes() -> None:
     broken = [(c.cell.name, c.why) for cells in plan(spec.load_all()).values() for c in cells if c.broken]
     assert not broken
+
+
+def test_discrepancies_are_printed_whole_or_those_of_a_table(tmp_path: Path) -> None:
+    everything = json.loads(report("discrepancies", "--json", results=tmp_path).stdout)
+    of_table = json.loads(report("discrepancies", "asam/2", "--json", results=tmp_path).stdout)
+    ids = [row["id"] for row in of_table]
+    assert {"asam-eta", "precision"} <= set(ids) < {row["id"] for row in everything}
+    text = report("discrepancies", "asam/2", results=tmp_path).stdout
+    assert [line.split()[0] for line in text.splitlines() if line and not line.startswith(" ")] == ids
+    assert "0.0 for ASAM's methods" in text
+    told = report("discrepancies", "asam/22", results=tmp_path, code=2)
+    assert "unknown table" in told.stderr

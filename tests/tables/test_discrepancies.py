@@ -9,6 +9,7 @@ import yaml
 from sam_repro.config.compose import compose
 from sam_repro.config.identity import plain
 from sam_repro.errors import UserError
+from sam_repro.tables import spec
 from sam_repro.tables.discrepancies import Check, concerning, load
 
 ROW: dict[str, Any] = {
@@ -108,3 +109,24 @@ def test_rows_are_found_by_their_ids_in_the_order_of_the_file(tmp_path: Path) ->
     assert [row.id for row in concerning(["b", "a", "b"], rows)] == ["a", "b"]
     with pytest.raises(UserError, match="no row 'c'"):
         concerning(["c"], rows)
+
+
+def test_tables_name_rows_that_exist_and_leave_out_none_that_concerns_them() -> None:
+    tables = spec.load_all()
+    rows = load()
+    for table in tables:
+        assert concerning(table.concerning(), rows) or table.not_run, f"{table.ref} names no row"
+    named = {name for table in tables for name in table.concerning()}
+    assert rows.keys() - named == {
+        "asam-popular-port", "esam-mask", "fishersam-no-code", "fsam-adaptive",  # methods in no table
+        "asam-v1-algorithm-1", "asam-toy-radius", "fsam-second-ocr",  # texts without a table
+    }  # fmt: skip
+
+
+def test_a_cell_has_the_rows_of_its_table_its_row_and_its_column() -> None:
+    table = spec.load("asam/2")
+    cell, plain_cell = table.concerning("vgg19_bn", "asam"), table.concerning("resnet20", "sgd")
+    assert {"precision", "asam-densenet-vgg-stems", "asam-eta"} <= set(cell)
+    assert "precision" in plain_cell
+    assert not {"asam-densenet-vgg-stems", "asam-eta"} & set(plain_cell)
+    assert len(cell) == len(set(cell))

@@ -245,6 +245,10 @@ def test_every_shipped_discrepancy_is_on_the_page(tmp_path: Path) -> None:
     rows = yaml.safe_load(discrepancies.FILE.read_text())
     text = page.render([joined(tmp_path)], {}, tmp_path)
     assert rows
+    places = {row["id"]: number for number, row in enumerate(rows, start=1)}
+    for name in joined(tmp_path).table.concerning():  # from a cell to its row
+        assert f'<tr id="d-{name}">' in text
+        assert f'<a href="#d-{name}" title="{name}">{places[name]}</a>' in text
     for row in rows:
         for field in ("says", "code", "ours", "official", "matters"):
             assert row[field] is None or escape(" ".join(row[field].split())) in text
