@@ -52,7 +52,7 @@ def read(name: str, profile: str = "paper") -> Spec:
     values = _values(folder, name)
     if profile == "official":
         if (CONFIGS / "departure" / "official" / f"{name}.yaml").exists():
-            values |= _values(CONFIGS / "departure" / "official", name)
+            values |= _values(CONFIGS / "departure", f"official/{name}")
     elif profile != "paper":
         raise ValueError(f"profile must be paper or official, is {profile!r}")
     values.pop("name", None)
@@ -70,7 +70,7 @@ def _values(folder: Path, name: str) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for base in own.pop("defaults", []):
         if base != "_self_":
-            values |= _values(folder, base)
+            values |= _values(folder, base.removesuffix("@_here_"))
     return values | own
 
 

@@ -29,6 +29,12 @@ def test_every_departure_changes_its_method(file):
     assert read(file.stem, "official") != read(file.stem)
 
 
+def test_a_method_with_another_radius_departs_as_the_one_that_it_is_made_of():
+    for name in ("asam_cifar100", "asam_imagenet", "asam_pyramidnet", "asam_demo"):
+        assert read(name, "official") == override(read(name), {"eta": read("asam", "official").eta})
+        assert read(name, "official") != read(name)
+
+
 def test_composed_methods_are_the_named_ones():
     assert override(read("fsam"), {"geometry": "elementwise", "eta": 0.01, "rho": 0.5}) == read("fasam")
     as_gsam = {"descent": "gsam", "alpha": 0.6, "radius": "follow_lr", "rho": 0.6, "rho_min": 0.1}
