@@ -44,13 +44,13 @@ def compose_all(wanted: Iterable[Overrides]) -> dict[Overrides, Config | UserErr
     return {overrides: _assemble(base, split[overrides], built) or _alone(overrides) for overrides in wanted}
 
 
-def _assemble(base: Any, parts: list[Part] | None, built: Mapping[Part, Any]) -> Config | None:
+def _assemble(base: Any, parts: list[Part] | None, built: Mapping[Part, Any]) -> Config | UserError | None:
     if parts is None or any(part not in built for part in parts):
         return None
     try:
         return checked(replace(base, **{part[0]: built[part] for part in parts}))
-    except UserError:
-        return None
+    except UserError as error:
+        return error
 
 
 def _alone(overrides: Overrides) -> Config | UserError:
