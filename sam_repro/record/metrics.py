@@ -100,7 +100,21 @@ def read(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
     records, problems = lines.read_lines(path)
     if problems and not (len(problems) == 1 and _torn_tail(path)):
         raise UserError(f"{problems[0]}; retrain with force=true")
+    for record in records:
+        if not _sound(record):
+            raise UserError(f"{path} holds a record that no run writes: the file was altered; retrain with force=true")
     return records
+
+
+def _sound(record: Mapping[str, Any]) -> bool:
+    """Whether whoever reads a record finds what is always there, of its type, and numbers where numbers belong."""
+    kind = record.get("kind")
+    needed = {"step": ("step",), "epoch": ("step", "epoch"), "event": ()}.get(kind if isinstance(kind, str) else "")
+    if needed is None or (kind == "event") != isinstance(record.get("name"), str):
+        return False
+    if not all(isinstance(record.get(key), int) for key in needed):
+        return False
+    return all(isinstance(record.get(key), int | float | None) for key in ORDER[2:])
 
 
 def digest(folder: str | os.PathLike[str], offset: int) -> str:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from sam_repro.config.identity import is_place
 from sam_repro.errors import UserError
 from sam_repro.files.atomic import write_atomic
+from sam_repro.files.read import DamagedError, read_yaml
 from sam_repro.record import metrics
 from sam_repro.record.folder import RunFolder
 from sam_repro.report import text
@@ -44,8 +43,12 @@ class Shown:
 
 def write(folders: Sequence[Path], out: Path) -> tuple[str, list[Path]]:
     """demo.md, curves.png and curves.svg in `out`. Returns the table and the three paths."""
-    shown = _labelled([_read(folder) for folder in folders])
-    table = _table(shown)
+    try:
+        shown = _labelled([_read(folder) for folder in folders])
+        table = _table(shown)
+    except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        where = ", ".join(str(folder) for folder in folders)
+        raise UserError(f"{where}: a summary or a configuration was altered ({type(error).__name__})") from error
     paths = [out / "demo.md", out / "curves.png", out / "curves.svg"]
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -62,8 +65,8 @@ def _read(folder: Path) -> tuple[Path, dict[str, Any], dict[str, Any], list[dict
     if not summary:
         raise UserError(f"{folder} holds no finished run: there is no {run.summary.name} in it")
     try:
-        config = yaml.safe_load(run.config.read_text(encoding="utf-8")) or {}
-    except (OSError, yaml.YAMLError):
+        config = read_yaml(run.config) or {}
+    except (FileNotFoundError, DamagedError):
         raise UserError(f"{folder} holds no readable {run.config.name}") from None
     return folder, config, summary, [r for r in metrics.read(folder) if r["kind"] == "epoch"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from sam_repro.config.metric import described
+from sam_repro.files.read import read_json
 from sam_repro.record.folder import RunFolder
 
 
@@ -14,9 +14,9 @@ def finished(run: RunFolder) -> dict[str, Any] | None:
     if not run.done.exists():
         return None
     try:
-        summary: dict[str, Any] = json.loads(run.summary.read_text())
+        summary: dict[str, Any] = read_json(run.summary)
         in_words(summary)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (FileNotFoundError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
         return None
     return summary if {"last", "best"} <= summary.keys() else None
 

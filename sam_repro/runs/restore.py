@@ -5,14 +5,14 @@ A run's line is written before its DONE, so a folder with DONE whose run the led
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 from sam_repro.errors import UserError
+from sam_repro.files.read import DamagedError, read_json
 from sam_repro.record import metrics
 from sam_repro.runs import ledger
-from sam_repro.runs.entry import Entry, entry_of, usable
+from sam_repro.runs.entry import Entry, entry_of, fault, usable
 from sam_repro.runs.outcome import finished
 from sam_repro.runs.run import Run
 
@@ -39,23 +39,26 @@ def _entry(run: Run) -> Entry | None:
     try:
         config = run.stored()
         stored = Run.of(replace(config, results_dir=str(run.results)), run.overrides)
-        env = json.loads(run.env.read_text(encoding="utf-8"))
+        env = read_json(run.env)
         records = metrics.read(run.path)
-    except (OSError, ValueError, UserError):
+    except (OSError, UserError):
         return None
     if summary is None or stored.id != run.id:
         return None
     if not records or records[-1].get("step") != summary.get("step"):
         return None  # torn: its end is lost
-    entry = entry_of(stored, config, records, summary, env)
+    try:
+        entry = entry_of(stored, config, records, summary, env)
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return None  # of the summary or the environment a part is missing, or is another's
     evaluated = _evaluations(run.evaluations)
     entry["metrics"] |= {name: {"last": v, "best": v, "best_epoch": None} for name, v in evaluated.items()}
-    return entry
+    return None if fault(entry) else entry
 
 
 def _evaluations(file: Path) -> dict[str, float]:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = read_json(file)
+    except (FileNotFoundError, DamagedError):
         return {}
     return found if isinstance(found, dict) else {}
