@@ -79,3 +79,15 @@ def test_an_altered_interrupted_run_is_refused_in_one_line_and_force_starts_it_a
         time.sleep(0.01)
     process.terminate()
     assert process.wait(timeout=60) == 75
+
+
+def test_a_run_that_skipped_every_step_has_collapsed(tmp_path: Path, cli: Cli) -> None:
+    """Its losses are real, none is 0.0, and nothing was learnt: the loss scale had no time to come down."""
+    steps = ["budget.max_epochs=1", "budget.max_steps=2", "runtime.precision=fp16", "augment.label_smoothing=0"]
+    done = cli(*TINY, *steps, "dataset.std=[1e-6,1e-6,1e-6]")
+    assert done.returncode == 0, done.stderr
+    (run,) = (tmp_path / "results" / "runs").iterdir()
+    records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert [r["name"] for r in records if r["kind"] == "event"] == ["skipped", "skipped", "collapsed"]
+    assert all(r["loss"] is None or r["loss"] > 0 for r in records if r["kind"] == "step")
+    assert json.loads((run / "summary.json").read_text())["status"] == "collapsed"

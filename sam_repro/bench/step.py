@@ -73,7 +73,7 @@ class Trainer:
         def turn() -> None:
             nonlocal done
             for _ in range(every):
-                stepper(self.ids, 0, done)
+                stepper(next(stepper.shards([self.ids], 0, done)))
                 done += 1
 
         timed = stopwatch(turn, self.clock)

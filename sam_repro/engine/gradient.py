@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -18,26 +18,17 @@ from torch import Tensor, nn
 from sam_repro.config.schema import Config, Masks
 from sam_repro.data import Batch, TrainData
 from sam_repro.engine.batchnorm import RunningStatistics
+from sam_repro.engine.masks import seed_masks
 from sam_repro.engine.precision import LossScale, forward
 from sam_repro.engine.ranks import Ranks
+from sam_repro.engine.shards import Shard
 from sam_repro.methods import Overflow, Pass
 
 
-@dataclass
-class Shard:
-    """The samples of one perturbation that this rank holds."""
+@dataclass(frozen=True)
+class Setting:
+    """What all passes of a run have in common."""
 
-    ids: Tensor
-    batch: Batch
-    index: int  # among the step's shards, over all ranks
-    size: int  # samples of the shard over all ranks: more than `ids` where the perturbation is synchronised
-    epoch: int
-    step: int
-    loss_before: Tensor | None = None  # a sample's loss in the first pass, for ESAM's selection
-
-
-@dataclass
-class GradFn:
     config: Config
     model: Callable[[Tensor], Tensor]
     parameters: Sequence[nn.Parameter]
@@ -45,66 +36,79 @@ class GradFn:
     ranks: Ranks
     scale: LossScale
     statistics: RunningStatistics
-    synchronised: bool  # every pass is averaged over the ranks: one perturbation for the whole batch
-    shard: Shard = field(init=False)
-    correct: Tensor = field(init=False)  # right predictions of the first pass over the shard
-    _counted_now: bool = field(init=False, default=False)
-    request: Tensor = field(init=False)  # to the other ranks, sent along with the first synchronised pass
 
-    def over(self, shard: Shard) -> GradFn:
-        self.shard, self.correct = shard, torch.zeros((), device=self.ranks.device)
+    @property
+    def synchronised(self) -> bool:
+        """Whether every pass is averaged over the ranks: one perturbation for the whole batch."""
+        return self.config.method.m is None
+
+
+class GradFn:
+    """The passes over one shard in one step, and what they found."""
+
+    def __init__(self, setting: Setting, shard: Shard, riders: Sequence[Tensor] = ()) -> None:
+        """riders: numbers of the step that are summed over the ranks along with the first gradient that is."""
+        self.setting, self.shard = setting, shard
+        self.config, self.data, self.ranks = setting.config, setting.data, setting.ranks
+        self.scale, self.statistics = setting.scale, setting.statistics
+        self.synchronised = setting.synchronised
+        self.ways = self.ranks.world if self.synchronised else 1  # ranks that share the shard
+        self.riders = list(riders)
+        self.losses: list[Tensor] = []  # the mean loss of each pass
+        self.batch_loss: Tensor | None = None  # of the first pass over the batch, or over a fraction of it
+        self.correct = torch.zeros((), device=self.ranks.device)  # right predictions of the first over the whole shard
+        self.each: Tensor | None = None  # the samples' losses in it, for ESAM's selection
         self.statistics.begin_shard()
-        return self
+
+    @property
+    def loss(self) -> Tensor:
+        return self.losses[0] if self.batch_loss is None else self.batch_loss
 
     def __call__(self, p: Pass) -> Tensor:
-        for parameter in self.parameters:
-            parameter.grad = None
-        if p.keep < 1:
-            loss = self._selected(p)
-        else:
-            size, micro_batches = self._samples(p)
-            loss = self._accumulate(p, micro_batches, size)
-        for parameter in self.parameters:
+        """The gradient, the mean loss and, where they are shared, both over the ranks. Old gradients are gone."""
+        loss = self._selected(p) if p.keep < 1 else self._accumulate(p, *self._samples(p))
+        parameters, everywhere = self.setting.parameters, self.synchronised or p.data == "full"
+        for parameter in parameters:
             if parameter.grad is None and self.synchronised:
                 parameter.grad = torch.zeros_like(parameter)
-        gradients = [q.grad for q in self.parameters if q.grad is not None]
+        gradients = [q.grad for q in parameters if q.grad is not None]
         self.scale.unscale_(gradients)
-        everywhere = self.synchronised or p.data == "full"
         if everywhere:
-            riders = [self.request] if p.index == 0 and self.synchronised else []
-            riders += [self.correct] if self._counted_now and self.synchronised else []
-            self.ranks.sum_([*gradients, loss, *riders])
+            self.ranks.sum_([*gradients, loss, *self.riders])
+            self.riders.clear()
+        self.losses.append(loss)
+        if self.batch_loss is None and p.data == "batch":
+            self.batch_loss = loss
         overflowed = self.scale.overflowed(gradients)
         # The ranks must agree, or one would leave the others waiting in the next collective.
         if self.scale.enabled and (overflowed if everywhere else self.ranks.any(overflowed)):
             raise Overflow(f"a gradient of pass {p.index} is not finite at loss scale {self.scale.scale:g}")
         return loss
 
-    def _samples(self, p: Pass) -> tuple[int, list[Batch] | Iterator[Batch]]:
-        """(samples over all ranks that share the pass, this rank's part in micro-batches)."""
+    def _samples(self, p: Pass) -> tuple[list[Batch] | Iterator[Batch], int]:
+        """(this rank's part in micro-batches, samples over all ranks that share the pass)."""
         shard, cut = self.shard, self._cut
-        ways = self.ranks.world if self.synchronised else 1
         match p.data:
             case "batch" if p.fraction < 1:
                 mine = max(1, math.ceil(p.fraction * len(shard.ids)))
-                return mine * ways, cut(take(shard.batch, slice(mine)))
+                return cut(take(shard.batch, slice(mine))), mine * self.ways
             case "batch":
-                return shard.size, cut(shard.batch)
+                return cut(shard.batch), shard.size
             case "other" | "larger":
                 ids = self._other_ids(p.data)
-                return len(ids) * ways, cut(self.data.gather(ids, shard.epoch))
+                return cut(self.data.gather(ids, shard.epoch)), len(ids) * self.ways
             case "full":
                 ids = self.data.order(shard.epoch)
                 share = torch.tensor_split(ids, self.ranks.world)[self.ranks.rank]
                 chunks = [share[i : i + self._micro] for i in range(0, len(share), self._micro)]
-                return len(ids), self.data.stream(chunks, shard.epoch)
+                return self.data.stream(chunks, shard.epoch), len(ids)
             case _:
                 raise AssertionError(p)
 
     def _other_ids(self, data: str) -> Tensor:
         """Ids of another random batch, or of a larger one that holds the shard."""
         shard, loop = self.shard, self.config.loop
-        shards = loop.batch_size // shard.size * (self.ranks.world if self.synchronised else 1)
+        shards = loop.batch_size // shard.size * self.ways
         place = self.ranks.rank if self.synchronised else shard.index
         if data == "other":
             return self.data.other(shard.epoch, shard.step, loop.batch_size).tensor_split(shards)[place]
@@ -121,44 +125,43 @@ class GradFn:
     def _accumulate(self, p: Pass, micro_batches: list[Batch] | Iterator[Batch], size: int) -> Tensor:
         """The gradient and the loss, both divided by `size`, over all micro-batches."""
         total = torch.zeros((), device=self.ranks.device)
-        first = p.data == "batch" and self.shard.loss_before is None and p.fraction == 1
-        losses, correct = [], torch.zeros((), device=self.ranks.device)
+        first = p.data == "batch" and self.each is None and p.fraction == 1
+        losses = []
         count = len(micro_batches) if isinstance(micro_batches, list) else 1
         with self.statistics.during(counts=p.data != "full") as moves:
             update = self.statistics.side_by_side(count if moves else 1)
             for i, micro in enumerate(micro_batches, start=self._ahead(p, size)):
                 self._seed_masks(p, i)
-                output, each = self.losses(micro)
+                output, each = self.per_sample(micro)
                 loss = each.sum() / size
                 torch.autograd.backward(loss * self.scale.scale if self.scale.enabled else loss)
                 update.one_done()
                 total += loss.detach()
                 if first:
                     losses.append(each.detach())
-                    correct += hits(output.detach(), micro.targets)
+                    self.correct += hits(output.detach(), micro.targets)
             update.all_done()
         if first:
-            self.shard.loss_before, self.correct = torch.cat(losses), correct
-        self._counted_now = first
+            self.each = torch.cat(losses)
+            self.riders += [self.correct] if self.synchronised else []
         return total
 
     def _selected(self, p: Pass) -> Tensor:
         """ESAM: of the samples, those whose loss rose most at the perturbed weights."""
         shard = self.shard
-        assert shard.loss_before is not None, "the first pass is over the whole batch"
+        assert self.each is not None, "the first pass is over the whole batch"
         with torch.no_grad(), self.statistics.during(counts=False):
             after = []
             for i, micro in enumerate(self._cut(shard.batch), start=self._ahead(p, shard.size)):
                 self._seed_masks(p, i)
-                after.append(self.losses(micro)[1])
+                after.append(self.per_sample(micro)[1])
         kept = max(1, math.ceil(p.keep * len(shard.ids)))
-        chosen = (torch.cat(after) - shard.loss_before).topk(kept).indices
-        ways = self.ranks.world if self.synchronised else 1
-        return self._accumulate(p, self._cut(take(shard.batch, chosen)), kept * ways)
+        chosen = (torch.cat(after) - self.each).topk(kept).indices
+        return self._accumulate(p, self._cut(take(shard.batch, chosen)), kept * self.ways)
 
-    def losses(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def per_sample(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """(logits, the loss of every sample in fp32)."""
-        output = forward(self.model, batch.images, self.config.runtime)
+        output = forward(self.setting.model, batch.images, self.config.runtime)
         smoothing = self.config.augment.label_smoothing
         return output, F.cross_entropy(output, batch.targets, label_smoothing=smoothing, reduction="none")
 
@@ -168,16 +171,13 @@ class GradFn:
         return self.ranks.rank * math.ceil(size / self.ranks.world / self._micro) if shared else 0
 
     def _seed_masks(self, p: Pass, micro: int) -> None:
-        """Dropout's draws are a function of (seed, step, shard, micro-batch), so that a resumed run draws the same.
+        """Draw the same masks in every pass of a step, or other ones in each, on any number of ranks.
 
-        `micro` counts over all ranks that share the pass: on another number of ranks, too.
+        `micro` counts over all ranks that share the pass.
         """
-        passes = p.index if self.config.loop.masks is Masks.independent else 0
-        seed = hash((self.config.seed, self.shard.step, self.shard.index, 0, micro, passes)) % 2**63
-        # `torch.manual_seed` asks for every kind of device there could be: a tenth of a millisecond a pass.
-        torch.default_generator.manual_seed(seed)
-        if self.ranks.device.type == "cuda":
-            torch.cuda.manual_seed(seed)
+        number = p.index if self.config.loop.masks is Masks.independent else 0
+        shard = self.shard
+        seed_masks(self.config.seed, shard.step, shard.index, 0, micro, number, device=self.ranks.device)
 
 
 def take(batch: Batch, which: slice | Tensor) -> Batch:

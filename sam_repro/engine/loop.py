@@ -68,10 +68,9 @@ class Loop:
         order = self.data.train.order(drawn)
         todo = range(progress.step - epoch * self.steps_per_epoch, self.steps_per_epoch)
         steps = [order[:batch] if overfit else order[i * batch : (i + 1) * batch] for i in todo]
-        batches = self.data.train.stream([p for ids in steps for _, _, p in self.stepper.pieces(ids)], drawn)
-        for i, ids in zip(todo, steps, strict=True):
+        for i, ids, shards in zip(todo, steps, self.stepper.shards(steps, drawn, progress.step), strict=True):
             due = self.recorder.due(progress.step + 1)
-            outcome = self.stepper(ids, drawn, progress.step, batches, requests.now(), due)
+            outcome = self.stepper(shards, requests.now(), due)
             progress.step += 1
             self.unseen.append((progress.step, len(ids), outcome))
             self.recorder.advance(progress.step)
@@ -79,9 +78,9 @@ class Loop:
                 self.profiler.step()
             last = i + 1 == self.steps_per_epoch
             every = self.config.runtime.checkpoint_steps
-            stop = outcome.wanted >= STOP
+            stop = outcome.request >= STOP
             # The end of the epoch saves anyway.
-            save = not last and (outcome.wanted >= SAVE or (every is not None and progress.step % every == 0))
+            save = not last and (outcome.request >= SAVE or (every is not None and progress.step % every == 0))
             if due or last or save or stop:
                 self._look(record=due)
                 if self._collapsed():
@@ -101,8 +100,11 @@ class Loop:
         correct = torch.stack([o.correct.float() for _, _, o in self.unseen]).tolist()
         for (step, samples, outcome), loss, right in zip(self.unseen, losses, correct, strict=True):
             if outcome.skipped:
+                progress.skipped += 1
                 self.recorder.event("skipped", step=step, reason="fp16 overflow")
-                if not outcome.hopeless:
+                # A run that never took a step has learnt nothing, however finite its losses.
+                never = step == self.stepper.schedule.steps == progress.skipped
+                if not never and not outcome.hopeless:
                     continue
                 loss = math.nan
             progress.loss_sum += loss * samples
@@ -122,12 +124,15 @@ class Loop:
         then, count = self.mark
         self.mark = (now, step)
         steps = step - count if count else len(self.unseen)
-        details = {k: float(v) for k, v in outcome.method.items() if k not in ("loss", "loss_perturbed")}
+        details = {k: float(v) for k, v in outcome.method.items()}
+        losses = [float(outcome.descent_loss), float(outcome.loss) if outcome.passes > 1 else None]
+        # What overflowed in a skipped step is no loss of this training, which has not collapsed.
+        loss, loss_ascent = (None if outcome.skipped and x and not math.isfinite(x) else x for x in losses)
         self.recorder.step({
             "step": step,
             "epoch": self.progress.epoch + 1,
-            "loss": float(outcome.descent_loss),
-            "loss_ascent": float(outcome.loss) if "loss_perturbed" in outcome.method else None,
+            "loss": loss,
+            "loss_ascent": loss_ascent,
             "grad_norm": None if outcome.grad_norm is None else float(outcome.grad_norm),
             "radius": details.pop("radius", None),
             "lr": outcome.lr,
@@ -141,12 +146,11 @@ class Loop:
         self.state.statistics.average_over(self.ranks)
         tested = evaluate(self.state.model, self.data.test, self.config, self.ranks)
         progress.epoch += 1
-        samples = max(1, progress.samples)
         record = {
             "step": progress.step,
             "epoch": progress.epoch,
-            "train_loss": progress.loss_sum / samples,
-            "train_accuracy": 100 * progress.correct / samples,
+            "train_loss": progress.loss_sum / progress.samples if progress.samples else None,
+            "train_accuracy": 100 * progress.correct / progress.samples if progress.samples else None,
             **tested,
             "seconds": time.monotonic() - self.epoch_began,
             "time": self.seconds(),

@@ -3,7 +3,9 @@
 Gradients are averaged by one explicit all-reduce of one flat buffer after a method has computed its final gradient, not
 by hooks inside the backward pass: half of a sharpness-aware step's passes must *not* synchronise, some methods change
 the gradient after their last pass, and a step of m-sharpness computes several final gradients on one rank. A few
-scalars (loss, stop flag) ride along, so that a step costs exactly one collective, like SGD's.
+scalars (loss, right predictions, requests) ride along. So a step of m-sharpness costs one all-reduce, as SGD's does,
+and one whose perturbation is the whole batch's one a pass. A pass over the whole training set is shared and costs one
+too, fp16 one of a single number for each pass that is not averaged, and F-SAM's shared average one a step.
 """
 
 from __future__ import annotations

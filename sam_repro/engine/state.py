@@ -36,6 +36,7 @@ class Progress:
     loss_sum: float = 0.0  # of the running epoch, over samples
     correct: float = 0.0
     samples: int = 0
+    skipped: int = 0  # steps of the run
 
 
 @dataclass
@@ -148,7 +149,8 @@ def matching(found: Any, own: dict[Any, Tensor]) -> dict[Any, Tensor]:
 
 def parsed(saved: Any) -> Progress:
     own = vars(Progress())
-    if set(saved) != set(own):
+    # Checkpoints of older versions do not count the skipped steps.
+    if set(own) - set(saved) - {"skipped"}:
         raise Misfit("progress has other entries than this run's")
     for name, value in saved.items():
         allowed = (int, type(None)) if name == "collapsed_at" else (type(own[name]),)

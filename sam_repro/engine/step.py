@@ -1,4 +1,4 @@
-"""One step of training: shards, the method's passes, one average over the ranks, clipping, the base optimizer."""
+"""One step of training: the method's passes over each shard, one average over the ranks, one update."""
 
 from __future__ import annotations
 
@@ -9,27 +9,29 @@ import torch
 from torch import Tensor
 
 from sam_repro.config.schema import Config
-from sam_repro.data import Batch, TrainData
-from sam_repro.engine.gradient import GradFn, Shard
+from sam_repro.data import TrainData
+from sam_repro.engine.gradient import GradFn, Setting
 from sam_repro.engine.ranks import Ranks
 from sam_repro.engine.schedule import Schedule
+from sam_repro.engine.shards import Shard, sharded
 from sam_repro.engine.state import TrainState
-from sam_repro.methods import Moment, Overflow
+from sam_repro.methods import Overflow
 
 
 @dataclass
 class Outcome:
     """What a step reports. Tensors stay on the device until somebody writes them down."""
 
-    loss: Tensor  # mean over the batch, of every shard's first pass
+    loss: Tensor  # mean over the batch, of every shard's first pass; of a skipped step, over the shards it came to
     descent_loss: Tensor  # the same of the pass that gave the final gradient
     correct: Tensor  # right predictions of the first pass
     lr: float
+    passes: int = 0  # over each shard
     grad_norm: Tensor | None = None  # of the final gradient, before clipping
     skipped: bool = False  # fp16 overflow
     hopeless: bool = False  # it overflowed without any loss scale: the training has diverged
-    wanted: float = 0.0  # the largest request of any rank: see loop.py
-    method: dict[str, Tensor | float] = field(default_factory=dict)  # of this rank's last shard
+    request: float = 0.0  # the sum of all ranks' requests: see requests.py
+    method: dict[str, Tensor | float] = field(default_factory=dict)  # of this rank's last shard, but for its losses
 
 
 class Stepper:
@@ -47,82 +49,70 @@ class Stepper:
         self.schedule, self.data, self.ranks = schedule, data, ranks
         self.parameters = [p for p in state.model.parameters() if p.requires_grad]
         self.scale, self.statistics = state.scale, state.statistics
-        self.grad_fn = GradFn(
-            config,
-            state.model if forward is None else forward,
-            self.parameters,
-            data,
-            ranks,
-            self.scale,
-            self.statistics,
-            synchronised=config.method.m is None,
-        )
+        model = state.model if forward is None else forward
+        self.setting = Setting(config, model, self.parameters, data, ranks, self.scale, self.statistics)
 
-    def __call__(
-        self,
-        ids: Tensor,
-        epoch: int,
-        step: int,
-        batches: Iterator[Batch] | None = None,
-        want: float = 0.0,
-        log: bool = True,
-    ) -> Outcome:
-        """Train on the samples `ids` of the whole batch. `want` is this rank's request to the others.
+    def shards(self, batches: Sequence[Tensor], epoch: int, step: int) -> Iterator[list[Shard]]:
+        """What the steps on these batches of ids take, the first of them being `step`."""
+        return sharded(batches, self.config.method.m, self.ranks, self.data, epoch, step)
 
-        batches: a stream of this rank's pieces of this and later steps, where the loop fetches them ahead.
-        """
-        request = self.grad_fn.request = torch.tensor(want, device=self.ranks.device)
-        moment = self.schedule.at(step)
-        self.method.observe = log
-        shards = [
-            Shard(p, self.data.gather(p, epoch) if batches is None else next(batches), i, size, epoch, step)
-            for i, size, p in self.pieces(ids)
-        ]
-        before = self.statistics.copy() if self.scale.enabled else []
+    def __call__(self, shards: Sequence[Shard], request: float = 0.0, log: bool = True) -> Outcome:
+        """Train on this rank's shards of a batch. `request` is this rank's to the others."""
+        own = self.config.method.m is not None  # every shard is one rank's own, and averaged with the others at the end
         loss, descent_loss, correct = torch.zeros(3, device=self.ranks.device).unbind()
-        outcome = Outcome(loss, descent_loss, correct, moment.lr)
-        try:
-            self._estimate(shards, len(ids), moment, outcome)
-        except Overflow:
+        outcome = Outcome(loss, descent_loss, correct, self.schedule.lr(shards[0].step))
+        asked = torch.tensor(request, device=self.ranks.device)
+        before = self.statistics.copy() if self.scale.enabled else []
+
+        # The passes. Without m they average themselves, for all ranks perturb their weights alike.
+        share = self._passes(shards, outcome, riders=[] if own else [asked], log=log)
+        if outcome.skipped:
             # Weights and the method's state are as before the step; the statistics may have seen infinities.
             self.statistics.restore(before)
-            outcome.skipped = True
         self.method.end_step(self._mean_over_ranks, outcome.skipped)
-        if not self.grad_fn.synchronised:
-            # The step's one collective: the final gradients and, riding along, a few numbers.
+
+        # One average: the final gradients and, riding along, a few numbers.
+        if own:
             gradients = [] if outcome.skipped else self._gradients()
-            self.ranks.sum_([*gradients, outcome.loss, outcome.descent_loss, outcome.correct, request])
-        outcome.wanted = float(request) if self.ranks.world > 1 else want
+            self.ranks.sum_([*gradients, outcome.loss, outcome.descent_loss, outcome.correct, asked])
+            share *= self.ranks.world
+        if outcome.skipped:
+            outcome.loss /= share
+            outcome.descent_loss /= share
+
+        # One update.
+        outcome.request = float(asked) if self.ranks.world > 1 else request
         outcome.hopeless = outcome.skipped and self.scale.scale <= 1
         self.scale.update(outcome.skipped)
         if not outcome.skipped:
-            self._descend(moment.lr, outcome, log)
+            self._descend(outcome, log)
         return outcome
 
-    def pieces(self, ids: Tensor) -> list[tuple[int, int, Tensor]]:
-        """(index, size over all ranks, this rank's samples) of the shards of a batch that this rank works on.
+    def _passes(self, shards: Sequence[Shard], outcome: Outcome, riders: Sequence[Tensor], log: bool) -> float:
+        """Leave the sum over the shards of their final gradients, each weighted by its share of the batch, in `.grad`.
 
-        Without m the ranks share one shard; with m every shard is some rank's own.
+        Returns the share of the batch that the passes came to: an overflow ends the step.
         """
-        ranks, m = self.ranks, self.config.method.m
-        if m is None:
-            return [(0, len(ids), ids.tensor_split(ranks.world)[ranks.rank])]
-        assert len(ids) % (m * ranks.world) == 0, "the rules see to it that every rank has as many shards"
-        each = len(ids) // m // ranks.world
-        places = range(ranks.rank * each, (ranks.rank + 1) * each)
-        return [(i, m, ids[i * m : (i + 1) * m]) for i in places]
-
-    def _estimate(self, shards: Sequence[Shard], batch_size: int, moment: Moment, outcome: Outcome) -> None:
-        """The mean of the shards' final gradients, left in `.grad`."""
         total: list[Tensor] = []
+        moment = self.schedule.at(shards[0].step)
         update = self.statistics.side_by_side(len(shards))
+        done = 0.0
+        self.method.observe = log
         for shard in shards:
-            loss = self.method.estimate(self.grad_fn.over(shard), at=moment, shard=shard.index)
+            grad_fn = GradFn(self.setting, shard, riders)
+            weight = 1.0 if self.config.method.m is None else shard.size / self.config.loop.batch_size
+            try:
+                self.method.estimate(grad_fn, at=moment, shard=shard.index)
+            except Overflow:
+                outcome.skipped = True
+            outcome.loss += grad_fn.loss * weight
+            outcome.descent_loss += grad_fn.losses[-1] * weight
+            outcome.correct += grad_fn.correct
+            outcome.passes = len(grad_fn.losses)
+            done += weight
+            if outcome.skipped:
+                return done
             update.one_done()
-            weight = shard.size / batch_size
-            outcome.loss += loss * weight
-            outcome.descent_loss += self.method.report.get("loss_perturbed", loss) * weight
-            outcome.correct += self.grad_fn.correct
             if self.config.method.m is None:
                 continue
             gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
@@ -133,7 +123,8 @@ class Stepper:
         update.all_done()
         for p, g in zip(self.parameters, total, strict=False):
             p.grad = g
-        outcome.method = self.method.report
+        outcome.method = {k: v for k, v in self.method.report.items() if not k.startswith("loss")}
+        return done
 
     def _mean_over_ranks(self, tensors: Sequence[Tensor]) -> None:
         self.ranks.sum_(tensors)
@@ -143,12 +134,12 @@ class Stepper:
     def _gradients(self) -> list[Tensor]:
         return [p.grad for p in self.parameters if p.grad is not None]
 
-    def _descend(self, lr: float, outcome: Outcome, log: bool) -> None:
+    def _descend(self, outcome: Outcome, log: bool) -> None:
         clip = self.config.loop.clip_norm
         if clip is not None or log:
             outcome.grad_norm = torch.nn.utils.get_total_norm(self._gradients())
             if clip is not None:
                 torch.nn.utils.clip_grads_with_norm_(self.parameters, clip, outcome.grad_norm)
         for group in self.optimizer.param_groups:
-            group["lr"] = lr
+            group["lr"] = outcome.lr
         self.optimizer.step()

@@ -5,7 +5,8 @@ Steps and epochs are counted from 1, losses are means over samples, accuracies a
 kind "step", every `track.every` steps:
     step           optimizer steps done
     epoch          the epoch that the step belongs to
-    loss           mean loss of the pass that gave the final gradient
+    loss           mean loss of the pass that gave the final gradient; of a step that fp16 skipped, of its last
+                   pass, null where that overflowed too (loss_ascent likewise)
     loss_ascent    mean loss of the first pass over the batch; null where a step has only one pass, as LookSAM's between
                    its ascents. Where the ascent sees other data (`ascent: other, larger, full`: SAM-db, SAM-full, ...)
                    the first pass over the batch is the descent's, at the perturbed weights: loss_ascent equals loss
@@ -17,7 +18,7 @@ kind "step", every `track.every` steps:
     images_per_s   training samples a second since the record before (each counted once, however many passes)
     time           seconds trained so far, summed over interruptions
 kind "epoch", at the end of each:
-    step, epoch, train_loss, train_accuracy, test_loss, test_accuracy, test_top5
+    step, epoch, train_loss, train_accuracy, test_loss, test_accuracy, test_top5   (of training null: all steps skipped)
     seconds        that the epoch took, its evaluation included
     time           as above
 kind "event", when something happened to the training itself, and would again if the run were repeated:

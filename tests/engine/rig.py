@@ -17,7 +17,7 @@ from sam_repro.engine.precision import LossScale
 from sam_repro.engine.ranks import Ranks
 from sam_repro.engine.schedule import Schedule
 from sam_repro.engine.state import TrainState
-from sam_repro.engine.step import Stepper
+from sam_repro.engine.step import Outcome, Stepper
 
 CPU = torch.device("cpu")
 SAMPLES = 64
@@ -43,16 +43,23 @@ def config(*overrides: str) -> Config:
     return compose([*small, "runtime.precision=fp32", "runtime.channels_last=false", *overrides])
 
 
+class Rig(Stepper):
+    """Takes its steps on the samples `ids`."""
+
+    def __call__(self, ids: Tensor, epoch: int, step: int) -> Outcome:  # type: ignore[override]
+        return super().__call__(next(self.shards([ids], epoch, step)))
+
+
 def stepper(
     c: Config, net: nn.Module, ranks: Ranks | None = None, forward: Callable[[Tensor], Tensor] | None = None
-) -> Stepper:
+) -> Rig:
     ranks = ranks or Ranks(0, 1, CPU)
     data = load(c.dataset, c.augment, c.budget, c.seed, CPU).train
     schedule = Schedule(c.schedule, c.base_optimizer.lr, SAMPLES // c.loop.batch_size, 10)
     method = methods.build(c.method, net, seed=c.seed)
     statistics, scale = RunningStatistics(net, c.loop.batchnorm), LossScale(c.runtime.precision is Precision.fp16)
     state = TrainState(net, method, optimizer.build(c.base_optimizer, net), statistics, scale)
-    return Stepper(c, state, schedule, data, ranks, forward)
+    return Rig(c, state, schedule, data, ranks, forward)
 
 
 def net(dtype: torch.dtype = torch.float64, **kwargs: object) -> Net:

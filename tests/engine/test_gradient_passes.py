@@ -11,6 +11,8 @@ from every import METHODS, of
 from rig import config, net, stepper, train, weights
 from torch import Tensor, nn
 
+from sam_repro.engine.masks import mask_seed
+
 
 @pytest.mark.parametrize("method", METHODS)
 def test_trap_accumulation_covers_every_micro_batch_in_every_pass(method: str) -> None:
@@ -156,3 +158,26 @@ def test_the_loss_scale_grows_again() -> None:
     again = LossScale(True)
     again.load_state_dict(scale.state_dict())
     assert again.state_dict() == scale.state_dict()
+
+
+@pytest.mark.parametrize("m", ["null", "4"])
+def test_a_skipped_step_reports_the_loss_that_it_had(m: str) -> None:
+    """Of the shards that it came to: the gradient overflowed, the loss did not."""
+    overrides = config("method=sam", f"method.m={m}", *FP16)
+    s = stepper(overrides, net(torch.float32))
+    s.scale.scale = 1e38
+    outcome = s(s.data.order(0)[:16], 0, 0)
+    good = stepper(overrides, net(torch.float32))(s.data.order(0)[: 16 if m == "null" else 4], 0, 0)
+    assert outcome.skipped
+    assert not good.skipped
+    expected = good.loss if m == "null" else good.loss * 4
+    torch.testing.assert_close(outcome.loss, expected, rtol=1e-3, atol=0)
+    assert torch.equal(outcome.descent_loss, outcome.loss)
+    assert outcome.passes == 1
+
+
+def test_the_seeds_of_masks_are_pinned() -> None:
+    """Other values would be other masks under the same ids. They are what CPython's hash of a tuple gave."""
+    assert mask_seed(0, 0, 0, 0, 0, 0) == 690013071067780523
+    assert mask_seed(3, 17, 2, 0, 1, 1) == 1185569620867856373
+    assert mask_seed(2**62, 1, 0, 0, 0, 0) == 8042207784743535709

@@ -12,7 +12,7 @@ from every import METHODS, of
 from rig import CPU, buffers, config, net, stepper, train, weights
 
 from sam_repro.config.schema import RuntimeConfig
-from sam_repro.engine.gradient import Shard
+from sam_repro.engine.gradient import GradFn
 from sam_repro.engine.ranks import Ranks
 from sam_repro.methods import Pass
 
@@ -49,8 +49,8 @@ def a_rank(rank: int, port: int, folder: str) -> None:
         torch.save({"weights": weights(n), "buffers": buffers(n)}, Path(folder) / f"{name}{rank}.pt")
 
     s = stepper(config("method=sam", "method.m=8"), net(), ranks)
-    i, size, mine = s.pieces(s.data.order(0)[:16])[0]
-    s.grad_fn.over(Shard(mine, s.data.gather(mine, 0), i, size, 0, 0))(Pass())
+    (shard,) = next(s.shards([s.data.order(0)[:16]], 0, 0))
+    GradFn(s.setting, shard)(Pass())
     local = torch.cat([p.grad.reshape(-1) for p in s.parameters if p.grad is not None])
     torch.save(local, Path(folder) / f"local{rank}.pt")
     assert ranks.any(rank == 1)
