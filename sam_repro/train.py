@@ -35,7 +35,7 @@ from sam_repro.files.lines import encode_indented
 from sam_repro.record import Recorder, summarise, write_atomic
 from sam_repro.record.environment import environment
 from sam_repro.record.metrics import REMEDY, read
-from sam_repro.runs import ledger
+from sam_repro.runs import archive, ledger
 from sam_repro.runs.entry import entry_of
 from sam_repro.runs.lease import DONE, FAILED, STOPPED, Lease, kept, to_train
 from sam_repro.runs.outcome import already, finished, in_words
@@ -163,6 +163,7 @@ def carry_out(run: Run, config: Config, data: data_room.Data, loop: Loop) -> int
                 run_id=run.id, parameters=models.count_parameters(loop.state.model), data=data.facts,
             )  # fmt: skip
             recorder.close(summary)
+            archive.keep(run)
             ledger.append(run.results, entry_of(run, config, records, summary, env))
             write_atomic(run.done, "")
             print(f"done: {in_words(summary)}", flush=True)

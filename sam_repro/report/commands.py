@@ -137,11 +137,13 @@ def runs(words: list[str], results: Path, out: Path) -> int:
 
 
 def import_ledger(file: str | None, results: Path) -> int:
-    from sam_repro.runs import ledger
+    from sam_repro.runs import archive, ledger
 
     _expect_entries(Path(file or ""))
     added, problems = ledger.merge(results, file or "")
     _complain(problems)
+    for entry in ledger.read(results)[0]:
+        archive.fetch(results, entry["run_id"], Path(file or "").parent)
     print(f"{added} entries added to {results / ledger.FILE}")
     return 0
 
@@ -217,7 +219,7 @@ def _planned(tables: list[Table], budget: str) -> dict[str, list[Planned]]:
 
     if budget not in names():
         raise UserError(f"budget={budget}: unknown budget: {hint(budget, names())}")
-    return plan_tables([table.at(budget) for table in tables], budget)
+    return plan_tables(tables, budget)
 
 
 def _entries(results: Path) -> dict[str, Entry]:

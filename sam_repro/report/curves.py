@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from sam_repro.errors import UserError
-from sam_repro.record import metrics
-from sam_repro.runs.run import Run
+from sam_repro.runs import archive
 from sam_repro.tables.results import Joined
 
 WIDTH, HEIGHT = 320, 190
@@ -29,7 +27,7 @@ def panels(joined: Joined, results: Path) -> list[str]:
             runs = [
                 item.run.id for item in joined.result(row.id, column.id).runs if item.state in ("done", "collapsed")
             ]
-            curve = mean([c for run in runs if (c := of_run(Run.at(results, run).path))])
+            curve = mean([c for run in runs if (c := of_run(results, run))])
             # Columns of one run differ in the metric only.
             if curve and not any(other == curve for _, _, other in lines):
                 lines.append((number, column.label, curve))
@@ -38,12 +36,10 @@ def panels(joined: Joined, results: Path) -> list[str]:
     return found
 
 
-def of_run(folder: Path) -> Curve:
-    try:
-        records = metrics.read(folder)
-    except (UserError, OSError):
-        return []
-    points = [(r["epoch"], r.get("test_accuracy")) for r in records if r["kind"] == "epoch"]
+def of_run(results: Path, run: str) -> Curve:
+    """From the curves that travel with the ledger, so that a page is the same wherever it is made."""
+    records = archive.read(results, run) or []
+    points = [(r["epoch"], r.get("test_accuracy")) for r in records if r.get("kind") == "epoch"]
     return [(float(epoch), float(value)) for epoch, value in points if value is not None and math.isfinite(value)]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from sam_repro.errors import UserError
 from sam_repro.files.read import DamagedError, read_json
 from sam_repro.record import metrics
-from sam_repro.runs import ledger
+from sam_repro.runs import archive, ledger
 from sam_repro.runs.entry import Entry, entry_of, fault, usable
 from sam_repro.runs.outcome import finished
 from sam_repro.runs.run import Run
@@ -29,6 +29,7 @@ def restore(run: Run) -> bool:
     entry = _entry(run)
     if entry is None:
         return False
+    archive.keep(run)
     ledger.append(run.results, entry)
     return True
 

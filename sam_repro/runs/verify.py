@@ -1,4 +1,4 @@
-"""Whether stored results are what they say: run ids computed anew, older recipes and other code pointed out."""
+"""Whether stored results are what they say: ids and numbers computed anew, older recipes and other code pointed out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from sam_repro.config.identity import RECIPE_VERSION, run_id
 from sam_repro.errors import UserError
-from sam_repro.runs import ledger
+from sam_repro.runs import archive, ledger
 from sam_repro.runs.entry import Entry
 from sam_repro.runs.run import Run, config_of, stored_runs
 
@@ -24,7 +24,7 @@ class Finding:
 def check(entries: list[Entry], results: Path) -> list[Finding]:
     """Of the ledger's lines, then of the run folders."""
     found = [Finding(text, True) for text in ledger.altered(results)]
-    found += [finding for entry in entries for finding in _entry(entry)]
+    found += [finding for entry in entries for finding in (*_entry(entry), *_curve(entry, results))]
     for run in stored_runs(results):
         found += _folder(run)
     return [*found, *_code(entries)]
@@ -43,6 +43,15 @@ def _entry(entry: Entry) -> Iterable[Finding]:
         yield Finding(f"{name}: its stored configuration does not fit this code's schema", True)
     elif fresh != entry["run_id"]:
         yield Finding(f"{name}: its stored configuration gives {fresh}", True)
+
+
+def _curve(entry: Entry, results: Path) -> Iterable[Finding]:
+    """The line's numbers, computed anew from its curve. A run of before curves were kept has none."""
+    name, records = f"run {entry['run_id']}", archive.read(results, entry["run_id"])
+    if records is not None:
+        yield from (Finding(f"{name}: {text}", True) for text in archive.disagreements(entry, records))
+    elif archive.path(results, entry["run_id"]).exists():
+        yield Finding(f"{name}: {archive.path(results, entry['run_id'])} is damaged", True)
 
 
 def _folder(run: Run) -> Iterable[Finding]:

@@ -36,6 +36,7 @@ class Planned:
 
 def plan(tables: list[Table], budget: str = PAPER) -> dict[str, list[Planned]]:
     """Every cell of some tables with its runs, by the table's name. A miniature's runs are trained as written."""
+    tables = [table.at(budget) for table in tables]
 
     def overrides_of(table: Table, cell: Cell) -> Overrides:
         return cell.overrides if budget == PAPER or table.is_miniature else (*cell.overrides, f"budget={budget}")

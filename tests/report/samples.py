@@ -17,7 +17,7 @@ from sam_repro.config.metric import of_images
 from sam_repro.config.schema import Config
 from sam_repro.record.metrics import MetricsLog
 from sam_repro.record.summary import summarise
-from sam_repro.runs import ledger
+from sam_repro.runs import archive, ledger
 from sam_repro.runs.entry import entry_of
 from sam_repro.runs.run import Run
 from sam_repro.tables.plan import Planned
@@ -80,6 +80,7 @@ def finish(results: Path, planned: Planned, tops: Mapping[int, float | None], *,
         status = "done" if top is not None else "collapsed"
         if folders:
             summary = write_run(results / "runs" / run.id, config, records, status)
+            archive.keep(Run.at(results, run.id))
         else:
             summary = summarise(records, status, metrics=of_images(10), passes=1000.0, wall_seconds=60.0)
         ledger.append(results, entry_of(Run.of(config, run.overrides), config, records, summary, ENV))

@@ -1,0 +1,64 @@
+"""results/curves/<run id>.jsonl.gz: the metrics.jsonl of finished runs, small enough to be committed.
+
+A run's folder holds weights and stays where it was trained; its line in the ledger and this file are what travels. The
+page draws its curves from here, and `disagreements` computes a line's numbers anew.
+"""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sam_repro.config.metric import described
+from sam_repro.files import lines
+from sam_repro.files.atomic import open_atomic, write_atomic
+from sam_repro.files.read import DamagedError, opened
+from sam_repro.runs.entry import Entry, values
+from sam_repro.runs.run import Run
+
+FOLDER = "curves"
+MOST = 64 << 20  # bytes of an unpacked curve; a run of 300 epochs has some hundred thousand
+
+
+def path(results: Path, run_id: str) -> Path:
+    return results / FOLDER / f"{run_id}.jsonl.gz"
+
+
+def keep(run: Run) -> None:
+    """Store a finished run's records. The same records give the same bytes: the archive knows no time and no name."""
+    target = path(run.results, run.id)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(target, gzip.compress(run.metrics.read_bytes(), mtime=0))
+
+
+def read(results: Path, run_id: str) -> list[dict[str, Any]] | None:
+    """The records; None where no curve is kept, or what is there is none."""
+    try:
+        with opened(path(results, run_id)) as file, gzip.open(file) as unpacked:
+            return [lines.decode(line) for line in unpacked.read(MOST).splitlines()]
+    except (OSError, EOFError, zlib.error, ValueError, RecursionError, DamagedError):
+        return None
+
+
+def fetch(results: Path, run_id: str, other: Path) -> None:
+    """Take over another results folder's curve of a run, if it has one that can be read and this one has none."""
+    target = path(results, run_id)
+    if not target.exists() and read(other, run_id) is not None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with opened(path(other, run_id)) as source, open_atomic(target) as copy:
+            shutil.copyfileobj(source, copy)
+
+
+def disagreements(entry: Entry, records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What a line says otherwise than its curve does. What an evaluation has added has no curve."""
+    epochs = [record for record in records if record.get("kind") == "epoch"]
+    found = []
+    for metric in described(entry):
+        computed = values(metric, epochs) if metric.result else None
+        if computed is not None and entry["metrics"].get(metric.name) != computed:
+            found.append(f"{metric.name} is {entry['metrics'].get(metric.name)}, its curve gives {computed}")
+    return found
