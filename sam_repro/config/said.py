@@ -20,6 +20,8 @@ def settled(said: Any) -> Config:
     """The complete configuration. Raises `UserError` for a field that is said and that nobody reads."""
     config = _filled(said, Config(), "")
     assert isinstance(config, Config)
+    for name, problem in config.method.problems():
+        raise UserError(f"method.{name} {problem}")  # before its options are asked what they read
     for key, why in unread(config).items():
         if _value(said, key) is not None:
             raise UserError(f"{key} is not read {why}; leave it out, or set it to null over a file's value")

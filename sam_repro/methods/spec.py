@@ -20,7 +20,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass, make_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from sam_repro.methods.axes import ALWAYS, AXES, Point, declared, fields, options, point
 from sam_repro.methods.option import Problem
@@ -78,6 +78,11 @@ class Spec(Fields):
     def canonical(self) -> dict[str, Any]:
         """Every axis and field with its value, said or not: what a run's identity is made of."""
         return {name: field.default for name, field in declared().items()} | self.said
+
+    def concise(self) -> Self:
+        """The same point with what is so anyway left unsaid: a stored one says every field, read or not."""
+        so_anyway = [name for name, field in declared().items() if getattr(self, name) == field.default]
+        return dataclasses.replace(self, **dict.fromkeys(so_anyway))
 
     def problems(self) -> list[Problem]:
         """(field, what is wrong and how to mend it), for every rule that this point breaks."""

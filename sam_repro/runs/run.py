@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -77,7 +77,7 @@ def config_of(stored: Any, where: str) -> tuple[Config, str | None]:
         config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Config), node))
         if not isinstance(config, Config):
             raise TypeError("no mapping of its fields")
-        return config, images
+        return replace(config, method=config.method.concise()), images
     except _BROKEN as error:
         raise _no_configuration(where, error) from error
 
