@@ -7,6 +7,7 @@ Which options there are this file does not know: the folders beside it have them
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from sam_repro.methods.draws import generator, kept
 from sam_repro.methods.moment import Moment
+from sam_repro.methods.others import Others
 from sam_repro.methods.passes import GradFn, Overflow, Passes
 from sam_repro.methods.perturb import Group, Weights, climb
 from sam_repro.methods.spec import Spec
@@ -35,12 +37,14 @@ class Method:
         swap: bool = True,
         rollback: bool = True,
         observe: bool = True,
+        whole: bool = False,
     ):
         """
         foreach: one `torch._foreach_*` call over all tensors, not a loop; None: where parameters are not on a CPU.
         swap: let weights and gradients exchange memory. Off for CUDA graphs, whose addresses must not move.
         rollback: keep a copy of the averages so that a skipped step can be undone. Only a loss scaler skips steps.
         observe: norms of gradient and perturbation, and the distance to SAM's perturbation, in `report`.
+        whole: these are all parameters of the model, so that no others are looked for whose gradients a pass leaves.
         """
         found = spec.problems()
         if found:
@@ -59,6 +63,7 @@ class Method:
         self._weights = Weights(self._params, swap)
         self._normalised = [self._point.geometry.acts_on(name) for name in self._names]
         copied = [kind for option in self._point.options() for kind in option.copied] if rollback else []
+        self._around = nullcontext if whole else Others(self._params).watched
         self._memory = Memory(dict(named), copied)
 
     @property
@@ -78,7 +83,7 @@ class Method:
             `scaler.step(optimizer)` expects it, and inf where a pass overflowed, so that it skips the step.
         """
         state = self._memory.begin(shard)
-        run = Passes(grad_fn, self._params, scaler)
+        run = Passes(grad_fn, self._params, scaler, self._around)
         work = Work(run, state, self._memory.shared, self._names, self._params, self._lazy)
         self.report = {}
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,14 +33,17 @@ class Overflow(ArithmeticError):
 
 
 GradFn = Callable[..., Tensor]
+Around = Callable[[], AbstractContextManager[None]]
 
 
 class Passes:
     """Runs the passes of one step and keeps what the log wants to know of them."""
 
-    def __init__(self, grad_fn: GradFn, params: list[Tensor], scaler: Any = None):
+    def __init__(self, grad_fn: GradFn, params: list[Tensor], scaler: Any = None, around: Around = nullcontext):
+        """around: the context that each pass runs in."""
         self._grad_fn = grad_fn
         self._params = params
+        self._around = around
         self._scaler = scaler if scaler is not None and scaler.is_enabled() else None
         self._scale: Tensor | None = None
         self._takes_pass = _takes_an_argument(grad_fn)
@@ -53,8 +57,8 @@ class Passes:
                 f"this method asks for {wanted}: give estimate() a function of one argument, the pass, "
                 "since a closure without arguments only knows the batch"
             )
-        self._drop_gradients()
-        with torch.enable_grad():
+        drop_gradients(self._params)
+        with torch.enable_grad(), self._around():
             loss = self._grad_fn(wanted) if self._takes_pass else self._grad_fn()
         loss = loss.detach()
         self.losses.append(loss)
@@ -63,16 +67,6 @@ class Passes:
         if self._scaler is not None:
             self._unscale()
         return loss
-
-    def _drop_gradients(self) -> None:
-        """A gradient that is a view (of a bucket, of a flat buffer) must stay that view: it is zeroed in place."""
-        for p in self._params:
-            if p.grad is None:
-                continue
-            if owns_storage(p.grad):
-                p.grad = None
-            else:
-                p.grad.zero_()
 
     def _unscale(self) -> None:
         """Divide by the loss scale, for the direction of some methods depends on the length of the gradient."""
@@ -95,6 +89,17 @@ class Passes:
     @property
     def scaled(self) -> bool:
         return self._scaler is not None
+
+
+def drop_gradients(params: list[Tensor]) -> None:
+    """A gradient that is a view (of a bucket, of a flat buffer) must stay that view: it is zeroed in place."""
+    for p in params:
+        if p.grad is None:
+            continue
+        if owns_storage(p.grad):
+            p.grad = None
+        else:
+            p.grad.zero_()
 
 
 def owns_storage(t: Tensor) -> bool:

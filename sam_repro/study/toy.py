@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 TARGET = 0.04
 STARTS = ((0.2, 0.05), (0.3, 0.033))
-FIGURE = {"rho": 0.05}  # and SAM beside ASAM: what is drawn when no method is named
+FIGURE = {"rho": 0.05}  # of SAM beside ASAM, which is what is drawn when no method is named
 
 
 @dataclass
@@ -163,7 +163,7 @@ def main(words: Sequence[str]) -> int:
     from sam_repro.study.toy_figure import draw
 
     names = s.methods or ([s.method] if s.method else ["sam", "asam"])
-    if not (s.methods or s.method):
+    if names == ["sam", "asam"]:
         fields = FIGURE | fields
     starts = STARTS if s.w0 is None else [(s.w0[0], s.w0[1])]
     runs = [[run(name, fields, start, s.lr, s.steps, s.seed) for name in names] for start in starts]

@@ -154,3 +154,13 @@ def test_the_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert png.read_bytes().startswith(b"\x89PNG")
     for first, second in zip(*files, strict=True):
         assert first.read_bytes() == second.read_bytes()  # a committed figure changes when its runs do
+
+
+def test_sam_beside_asam_is_the_same_picture_however_it_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pictures = []
+    for words in ([], ["methods=[sam,asam]"]):
+        assert toy.main([*words, "steps=60", f"results_dir={tmp_path}"]) == 0
+        pictures.append([Path(line).read_bytes() for line in capsys.readouterr().out.split()])
+    assert pictures[0] == pictures[1]
