@@ -17,7 +17,7 @@ from sam_repro.methods.draws import generator, kept
 from sam_repro.methods.moment import Moment
 from sam_repro.methods.others import Others
 from sam_repro.methods.passes import GradFn, Overflow, Passes
-from sam_repro.methods.perturb import Group, Weights, climb
+from sam_repro.methods.perturb import Group, Weights, climb, distance_to_sam
 from sam_repro.methods.spec import Spec
 from sam_repro.methods.state import Memory
 from sam_repro.methods.vector import Scalar, dot, root
@@ -43,7 +43,7 @@ class Method:
         foreach: one `torch._foreach_*` call over all tensors, not a loop; None: where parameters are not on a CPU.
         swap: let weights and gradients exchange memory. Off for CUDA graphs, whose addresses must not move.
         rollback: keep a copy of the averages so that a skipped step can be undone. Only a loss scaler skips steps.
-        observe: norms of gradient and perturbation, and the distance to SAM's perturbation, in `report`.
+        observe: norms of gradient and perturbation, and the distance to SAM's with that gradient, in `report`.
         whole: these are all parameters of the model, so that no others are looked for whose gradients a pass leaves.
         """
         found = spec.problems()
@@ -128,18 +128,22 @@ class Method:
 
     def _ascend(self, work: Work, rho: float, key: tuple[int, int]) -> None:
         """Move the weights to w + eps."""
-        spec = self.spec
+        spec, masked = self.spec, self.spec.perturb is not None and self.spec.perturb < 1
+        departs = self._point.direction.bends or spec.ascent_decay or masked  # from SAM in more than T
+        sam = [x.clone() for x in work.g] if self.observe and departs else []
         if spec.ascent_decay:
             torch._foreach_add_(work.g, [self._params[i].detach() for i in work.where], alpha=spec.ascent_decay)
         bend, beside = self._point.direction.prepare(work)
         groups = self._groups(work, beside)
         up = climb(self._point.geometry, bend, groups, rho, self._lazy, self.observe)
-        if spec.perturb is not None and spec.perturb < 1:
+        if masked:
             draw = generator(self._params[0].device, self.seed, *key, "mask")
             for u in work.g:
                 u.mul_(kept(u, spec.perturb, draw))
             if self.observe:
                 up.report["perturbation_norm"] = up.scale * root(dot(work.g, work.g, self._lazy))
+        if sam:
+            up.report["distance_to_sam"] = distance_to_sam(sam, work.g, up.scale, rho, self._lazy)
         self.report |= up.report
         self._weights.move(work.where, work.g, up.scale)
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from sam_repro.methods.directions import Equation
 from sam_repro.methods.geometries import Geometry
 from sam_repro.methods.passes import owns_storage
-from sam_repro.methods.vector import Scalar, Tensors, dot, dots, flat, ratio, root, total
+from sam_repro.methods.vector import Scalar, Tensors, axpy, dot, dots, flat, ratio, root, stretch, total
 
 PIECE = 1 << 20  # elements of T at a time: little memory, a piece that stays in the last level of cache, few calls
 
@@ -119,6 +119,16 @@ class Observed:
             "perturbation_norm": scale * root(self._u2),
             "distance_to_sam": root(apart),
         }
+
+
+def distance_to_sam(g: Tensors, u: Tensors, scale: Scalar, rho: float, lazy: bool) -> Scalar:
+    """l2(scale u - rho g / l2(g)), where u departs from g in more than T. Consumes g.
+
+    Element by element: where u is a multiple of g, as in F-SAM's first step, sums over both would cancel.
+    """
+    stretch(g, -1 * ratio(rho, root(dot(g, g, lazy))))
+    axpy(g, scale, u)
+    return root(dot(g, g, lazy))
 
 
 def pieces(columns: Sequence[list[Tensor]], lazy: bool, whole: bool) -> Iterator[list[list[Tensor]]]:

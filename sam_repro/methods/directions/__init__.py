@@ -26,6 +26,7 @@ Equation = Callable[["list[Tensor]", "list[list[Tensor]]"], None]
 class Direction(Option):
     axis: ClassVar[str] = "direction"
     default: ClassVar[str] = "gradient"
+    bends: ClassVar[bool] = True  # whether d is other than g
     adds_noise: ClassVar[bool] = False  # to the gradient, the noise of the start
 
     def passes(self, batch: int | None, train: int | None, m: int | None) -> float:

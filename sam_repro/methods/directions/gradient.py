@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from sam_repro.methods.directions import Direction
 
@@ -13,5 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Gradient(Direction):
+    bends: ClassVar[bool] = False
+
     def bend(self, d: list[Tensor], beside: list[list[Tensor]]) -> None:
         pass
