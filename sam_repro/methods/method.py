@@ -20,7 +20,7 @@ from sam_repro.methods.passes import GradFn, Overflow, Passes
 from sam_repro.methods.perturb import Group, Weights, climb, distance_to_sam
 from sam_repro.methods.spec import Spec
 from sam_repro.methods.state import Memory
-from sam_repro.methods.vector import Scalar, dot, root
+from sam_repro.methods.vector import Scalar, dot, root, stretch
 from sam_repro.methods.work import Work
 
 
@@ -140,9 +140,13 @@ class Method:
             draw = generator(self._params[0].device, self.seed, *key, "mask")
             for u in work.g:
                 u.mul_(kept(u, spec.perturb, draw))
-            if self.observe:
-                up.report["perturbation_norm"] = up.scale * root(dot(work.g, work.g, self._lazy))
+        if self._point.direction.from_noise and work.noise:
+            stretch(work.g, up.scale)
+            torch._foreach_add_(work.g, [work.noise[i] for i in work.where])
+            up.scale = 1.0
         if sam:
+            if masked or self._point.direction.from_noise:
+                up.report["perturbation_norm"] = up.scale * root(dot(work.g, work.g, self._lazy))
             up.report["distance_to_sam"] = distance_to_sam(sam, work.g, up.scale, rho, self._lazy)
         self.report |= up.report
         self._weights.move(work.where, work.g, up.scale)

@@ -78,6 +78,11 @@ def noise(w, layout, gamma, seed, t, draw=0, root=False):
     return out
 
 
+def isotropic_noise(w, layout, gamma, seed, t):
+    source = torch.Generator().manual_seed(key(seed, t, 0, "noise0"))
+    return gamma * torch.cat([torch.randn(s.shape, generator=source).double().reshape(-1) for s in layout])
+
+
 def mask(layout, share, seed, t, w):
     source = torch.Generator().manual_seed(key(seed, t, 0, "mask"))
     out = torch.zeros_like(w)
@@ -112,6 +117,18 @@ def rsam(state, w, grad, t, layout, rho, gamma, lam, seed, root=False):
     d0 = noise(w, layout, gamma, seed, t, root=root)
     d = d0 + lam * grad(w + d0, "batch")
     return grad(w + rho * d / norm(d), "batch")
+
+
+def rsam_isotropic(state, w, grad, t, layout, rho, gamma, lam, seed):
+    d0 = isotropic_noise(w, layout, gamma, seed, t)
+    d = d0 + lam * grad(w + d0, "batch")
+    return grad(w + rho * d / norm(d), "batch")
+
+
+def rsam_not_projected(state, w, grad, t, layout, rho, gamma, seed):
+    d0 = noise(w, layout, gamma, seed, t)
+    g = grad(w + d0, "batch")
+    return grad(w + d0 + rho * g / norm(g), "batch")
 
 
 def gsam_rho(rho_max, rho_min, lr, lr_min, lr_max):

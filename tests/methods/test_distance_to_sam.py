@@ -14,6 +14,7 @@ CASES = {
     "fasam": ("fasam", {}),
     "fsam, linf": ("fsam", {"p": "linf"}),
     "rsam": ("rsam", {"gamma": 0.05}),
+    "rsam, not projected": ("rsam", {"gamma": 0.05, "mix": None, "direction": "gradient_on_noise"}),
     "sam_noise": ("sam_noise", {}),
     "esam": ("esam", {}),
     "esam around fasam with decay": ("fasam", {"perturb": 0.7, "ascent_decay": 0.1}),
@@ -43,6 +44,7 @@ def test_it_is_the_distance_between_two_perturbations(case, foreach):
         apart = (seen[-1] - w - 0.3 * grads[0] / grads[0].norm()).norm().item()
         alike = case == "sam" or (case == "fsam" and t == 0)  # its first average is a multiple of its first gradient
         assert (apart > 1e-3) != alike
+        assert float(method.report["perturbation_norm"]) == pytest.approx((seen[-1] - w).norm().item(), rel=1e-9)
         assert float(method.report["distance_to_sam"]) == pytest.approx(apart, rel=1e-6, abs=1e-12)
 
 

@@ -48,6 +48,13 @@ CASES = {
         "rsam", {"rho": 0.2, "mix": 1.5, "noise_scale": "sqrt_filter", **NOISE},
         ref.rsam, {"rho": 0.2, **R, "root": True},
     ),
+    "rsam, isotropic": (
+        "rsam", {"rho": 0.2, "mix": 1.5, "start": "isotropic_noise", **NOISE}, ref.rsam_isotropic, {"rho": 0.2, **R},
+    ),
+    "rsam, not projected": (
+        "rsam", {"rho": 0.2, "mix": None, "direction": "gradient_on_noise", **NOISE},
+        ref.rsam_not_projected, {"rho": 0.2, "gamma": 0.05, "seed": SEED},
+    ),
     "gsam": ("gsam", G, ref.gsam, {"rho": gsam_rho, "alpha": 0.4}),
     "rgsam": ("rgsam", {**G, **NOISE, "mix": 1.5}, ref.rgsam, {"rho": gsam_rho, "alpha": 0.4, **R}),
     "fsam": ("fsam", {"rho": 0.2, "sigma": 0.8}, ref.fsam, {"rho": 0.2, **F}),

@@ -85,6 +85,7 @@ def test_nonsense_is_refused_at_its_field(field):
     [
         ({"rhoo": 0.1}, "did you mean 'rho'"),
         ({"geometry": "element"}, "one of identity, elementwise, filterwise, fisher"),
+        ({"direction": "gradient_on_noise"}, "direction gradient_on_noise needs noise: start=kernel_noise"),
         ({"rho": "big"}, "must be a float"),
         ({"every": 1.5}, "must be a int"),
         ({"rho": True}, "must be a float"),

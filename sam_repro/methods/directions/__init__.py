@@ -28,6 +28,7 @@ class Direction(Option):
     default: ClassVar[str] = "gradient"
     bends: ClassVar[bool] = True  # whether d is other than g
     adds_noise: ClassVar[bool] = False  # to the gradient, the noise of the start
+    from_noise: ClassVar[bool] = False  # whether the ascent goes on from w + d0, where the gradient was taken
 
     def passes(self, batch: int | None, train: int | None, m: int | None) -> float:
         """What it takes beyond the ascent's own, in passes over the batch."""

@@ -24,7 +24,7 @@ class NoisePlusGradient(Direction):
 
     def problems(self, point: Point) -> Iterator[Problem]:
         if not point.start.noisy:
-            yield "direction", "noise_plus_gradient needs start=kernel_noise"
+            yield "direction", "noise_plus_gradient needs noise: start=kernel_noise or isotropic_noise"
 
     def prepare(self, work: Work) -> tuple[Equation, list[list[Tensor]]]:
         return self.bend, [[work.noise[i]] if i in work.noise else [] for i in work.where]  # none where gamma is 0

@@ -1,0 +1,17 @@
+"""Gaussian noise of one deviation: d0 ~ N(0, gamma^2) on every element."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sam_repro.methods.starts import Noise
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class IsotropicNoise(Noise):
+    def deviation(self, w: Tensor, size: float) -> float:
+        return size
