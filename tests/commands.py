@@ -1,11 +1,15 @@
-"""The command line as tests use it."""
+"""The command line as tests use it, and what they do with its processes and on a full disk."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 # A run that ends in seconds: everything small, nothing tracked, one thread, fp32.
@@ -19,3 +23,25 @@ Cli = Callable[..., subprocess.CompletedProcess[str]]
 
 def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "sam_repro", *arguments]
+
+
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], seconds: float = 60) -> None:
+    """Until it holds, while the process lives."""
+    ends = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < ends, "it took too long"
+        time.sleep(0.005)
+
+
+@contextmanager
+def disk_of(folder: Path, size: str) -> Iterator[None]:
+    """A real file system of that size at the folder, which fills. Needs the right to mount one."""
+    folder.mkdir(exist_ok=True)
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small file system needs root")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)

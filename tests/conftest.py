@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commands import Cli, command
+from commands import Cli, command, disk_of
 
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ.pop("RANK", None)
@@ -43,15 +43,5 @@ def cli(tmp_path: Path) -> Cli:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 KiB. Needs the right to mount one."""
-    folder = tmp_path / "small_disk"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)], capture_output=True, check=False
-    )
-    if mounted.returncode != 0:
-        pytest.skip("mounting a small file system needs root")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
+    with disk_of(tmp_path / "small_disk", "64k"):
+        yield tmp_path / "small_disk"

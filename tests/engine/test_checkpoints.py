@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from commands import disk_of
 from rig import CPU
 
 from sam_repro.engine.checkpoint import Checkpoints, Misfit
@@ -131,21 +130,11 @@ def test_code_in_a_checkpoint_is_never_run(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
-    if subprocess.run(command, capture_output=True).returncode:
-        pytest.skip("mounting a small file system needs root")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
-def test_a_full_disk_leaves_the_last_good_checkpoint(small_disk: Path) -> None:
-    checkpoints = Checkpoints(small_disk, ALONE)
-    checkpoints.save(1, state(1, 20_000))
-    with pytest.raises(OSError, match="No space"):
-        checkpoints.save(2, state(2, 60_000))
-    assert loaded(small_disk) == (1, [])
-    assert [f.name for f in small_disk.iterdir()] == ["000000001"]
+def test_a_full_disk_leaves_the_last_good_checkpoint(tmp_path: Path) -> None:
+    with disk_of(tmp_path / "disk", "256k"):
+        checkpoints = Checkpoints(tmp_path / "disk", ALONE)
+        checkpoints.save(1, state(1, 20_000))
+        with pytest.raises(OSError, match="No space"):
+            checkpoints.save(2, state(2, 60_000))
+        assert loaded(tmp_path / "disk") == (1, [])
+        assert [f.name for f in (tmp_path / "disk").iterdir()] == ["000000001"]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import disk_of
 
 from sam_repro.errors import UserError
 from sam_repro.runs import ledger
@@ -258,17 +259,12 @@ def test_a_full_disk_is_an_error_and_leaves_whole_lines(tmp_path: Path) -> None:
 
 
 def test_a_real_full_disk(tmp_path: Path) -> None:
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(tmp_path)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("mounting a small file system needs root")
-    try:
+    with disk_of(tmp_path, "64k"):
         number, reason = fill(tmp_path)
         assert reason == "No space left on device"
         entries, problems = ledger.read(tmp_path)
         assert (len(entries), problems) == (number, [])
         assert number > 10
-    finally:
-        subprocess.run(["umount", "-l", str(tmp_path)], check=True)
 
 
 def test_a_ledger_that_was_replaced_while_a_writer_waited(tmp_path: Path) -> None:

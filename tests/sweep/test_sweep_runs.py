@@ -8,11 +8,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from commands import ROOT
+from commands import ROOT, disk_of, wait_for
 
 from sam_repro.record.folder import RunFolder
 from sam_repro.runs.lease import latest
@@ -36,14 +35,6 @@ def start(folder: Path, *words: str) -> subprocess.Popen[str]:
 def end(process: subprocess.Popen[str], seconds: float = 120) -> tuple[int, str]:
     output, _ = process.communicate(timeout=seconds)
     return process.returncode, output
-
-
-def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], seconds: float = 60) -> None:
-    ends = time.monotonic() + seconds
-    while not condition():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < ends, "it took too long"
-        time.sleep(0.01)
 
 
 def ledger(folder: Path) -> list[str]:
@@ -130,17 +121,11 @@ def test_who_stops_reading_does_not_change_how_it_ends(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_ends_a_sweep_with_its_own_code(tmp_path: Path) -> None:
-    disk = tmp_path / "results"
-    disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(disk)], capture_output=True).returncode:
-        pytest.skip("mounting a small file system needs root")
-    try:
+    with disk_of(tmp_path / "results", "200k"):
         code, text = end(start(tmp_path, PAIR, "slots=1", "model.width=32"))
         assert code == 74, text
         assert "the disk is full: nothing more is started" in text
         assert "0 of 2 runs trained, 2 left" in text
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
 
 
 @pytest.mark.slow
