@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import ROOT, TINY, Cli, command, disk_of, wait_for
+from commands import ROOT, TINY, Cli, command
 
 from sam_repro.record.folder import RunFolder
 from sam_repro.record.metrics import read, without_times
@@ -39,6 +39,14 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def wait_for(condition: object, process: subprocess.Popen[str], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.005)
 
 
 def steps_done(folder: Path) -> int:
@@ -253,7 +261,10 @@ def test_a_collapsed_run_may_go_on(tmp_path: Path, cli: Cli) -> None:
 
 def test_a_full_disk_is_a_clear_line_and_the_run_goes_on_when_there_is_room(tmp_path: Path, cli: Cli) -> None:
     disk = tmp_path / "disk"
-    with disk_of(disk, "300k"):
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(disk)], capture_output=True).returncode:
+        pytest.skip("mounting a small file system needs root")
+    try:
         arguments = [*TINY, "results_dir=disk", "model.width=8", "schedule.epochs=20", "budget.max_epochs=20"]
         full = cli(*arguments, "runtime.ranks=2", "method.m=8")
         assert full.returncode == 74, (full.stdout, full.stderr)
@@ -265,6 +276,8 @@ def test_a_full_disk_is_a_clear_line_and_the_run_goes_on_when_there_is_room(tmp_
         again = cli(*arguments, "runtime.ranks=2", "method.m=8")
         assert again.returncode == 0, again.stderr
         assert "resumed" in again.stdout
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
 
 
 def test_two_processes_never_train_one_run(tmp_path: Path, cli: Cli) -> None:
