@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow smoke lint type format tables bench clean
+.PHONY: help install demo test test-slow smoke lint type format tables reproduce-row bench clean
 
 help:  ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -21,7 +21,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 demo: install  ## Train SGD, SAM and ASAM on the embedded data set (about 4 minutes): a table and a picture.
 	$(BIN)/python scripts/demo.py
 
-test: install  ## The quick test suite (under 8 minutes on two cores).
+test: install  ## The quick test suite (under 6 minutes on two cores).
 	$(PYTEST) -n 2 --dist worksteal
 
 test-slow: install  ## The rest: every method killed and resumed, every model, every experiment, a browser, Slurm.
@@ -47,6 +47,9 @@ tables: install  ## Regenerate everything under results/ from the ledger.
 
 bench: install  ## Measure update, step, input, start and training against their bars.
 	for what in update step input start train; do $(BIN)/sam-repro bench $$what || exit 1; done
+
+reproduce-row: install  ## Train one row of a committed table again (about 5 minutes) and compare: the same bits, or the same draw.
+	$(BIN)/python scripts/reproduce_row.py
 
 clean:  ## Remove the environment and caches; results stay.
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
