@@ -61,7 +61,7 @@ def test_methods_know_torch_and_themselves_only() -> None:
 # torch and stand as high as the room does.
 AXES_OF_METHODS = ("starts", "ascents", "directions", "geometries", "radii", "descents", "cadences")
 LAYERS: tuple[tuple[str, int], ...] = (
-    ("errors", 0), ("files", 0), ("machine", 0), ("signals", 0), ("words", 0), ("sam_repro", 0),
+    ("errors", 0), ("files", 0), ("machine", 0), ("own", 0), ("signals", 0), ("words", 0), ("sam_repro", 0),
     *((f"methods.{name}", 1) for name in ("spec", "axes", "option", "moment", *AXES_OF_METHODS)),
     ("models.catalog", 1), ("models.cost", 1), ("data.declared", 1), ("data.listing", 1),
     ("data.layouts", 1),
@@ -77,6 +77,7 @@ WITHOUT_TORCH = (
     "errors",
     "files",
     "machine",
+    "own",
     "signals",
     "words",
     "config",

@@ -17,7 +17,7 @@ from hydra.errors import OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from sam_repro import CONFIGS
+from sam_repro import CONFIGS, own
 from sam_repro.config.budget import within_budget
 from sam_repro.config.groups import groups, options
 from sam_repro.config.overrides import readable
@@ -28,6 +28,7 @@ from sam_repro.data.declared import Source
 from sam_repro.data.listing import count_classes
 from sam_repro.errors import UserError, nearest
 from sam_repro.files.digest import file_sha256
+from sam_repro.models.catalog import Architecture
 
 ConfigStore.instance().store(name="schema", node=Said)
 
@@ -64,7 +65,12 @@ def checked(words: Any) -> Config:
     weights = config.model.weights
     if weights is not None and config.model.weights_sha256 is None and Path(weights).is_file():
         config.model = replace(config.model, weights_sha256=file_sha256(weights))
-    return check(within_budget(config))
+    check(within_budget(config))
+    if config.model.architecture is Architecture.own and config.model.source_sha256 is None:
+        assert config.model.name is not None
+        own.load("model.name", config.model.name)  # what is wrong with it is told before anything is written
+        config.model = replace(config.model, source_sha256=own.source_sha256("model.name", config.model.name))
+    return config
 
 
 def _typed(node: DictConfig) -> Any:

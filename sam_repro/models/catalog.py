@@ -10,6 +10,8 @@ from enum import Enum
 from functools import cache
 from pathlib import Path
 
+from sam_repro import own
+
 
 class Architecture(Enum):
     resnet_cifar = "resnet_cifar"  # 6n+2 layers, 1x1 shortcuts (ResNet-20/32/56); ResNet-8 with a strided stem
@@ -20,6 +22,7 @@ class Architecture(Enum):
     vgg = "vgg"  # VGG16/19 with batch norm, head by `head`
     pyramidnet = "pyramidnet"  # widened by `alpha` in equal parts over its blocks
     timm = "timm"  # any model of timm, by its `name`: ViT and DeiT too
+    own = "own"  # the user's, by its `name`: package.module:attribute, called with `classes` and `image_size`
 
 
 class Stem(Enum):
@@ -39,7 +42,7 @@ class ModelConfig:
     """The default is ResNet-8. `TAKES`, below, says which architecture takes which field (null: not)."""
 
     architecture: Architecture = Architecture.resnet_cifar
-    name: str | None = None  # timm: the model's name there, `convnext_tiny` say; null for all others
+    name: str | None = None  # timm: the model's name there, `convnext_tiny` say; own: where it is; null for all others
     depth: int | None = 8  # layers
     width: int | None = 32  # resnet_cifar: channels of stage 1; wrn: widening factor; resnext_cifar: channels a group
     stem: Stem | None = Stem.strided  # resnet_cifar, resnet, densenet
@@ -53,9 +56,12 @@ class ModelConfig:
     pretrained: bool = False  # resnet with its ImageNet stem, timm: timm's published weights, downloaded
     weights: str | None = None  # a file to start from, .safetensors or torch; a head of other classes starts afresh
     weights_sha256: str | None = None  # what is in that file, which the run is known by; null: found when it is made
+    source_sha256: str | None = (
+        None  # own: what is in its module, which the run is known by; null: found when it is made
+    )
 
 
-# The fields of ModelConfig that an architecture reads, besides `architecture` and the file of weights.
+# The fields of ModelConfig that an architecture reads, besides `architecture`, the file of weights and the digests.
 TAKES: dict[Architecture, frozenset[str]] = {
     Architecture.resnet_cifar: frozenset({"depth", "width", "stem"}),
     Architecture.wrn: frozenset({"depth", "width", "dropout"}),
@@ -65,9 +71,12 @@ TAKES: dict[Architecture, frozenset[str]] = {
     Architecture.vgg: frozenset({"depth", "head"}),
     Architecture.pyramidnet: frozenset({"depth", "alpha", "bottleneck", "shakedrop"}),
     Architecture.timm: frozenset({"name", "dropout", "drop_path", "pretrained"}),
+    Architecture.own: frozenset({"name"}),
 }
 NEEDS = ("name", "depth", "width", "stem", "groups", "head", "alpha")  # never null where they are taken
+DIGESTED = frozenset({"weights", "weights_sha256", "source_sha256"})  # whatever the architecture
 NEUTRAL = {"bottleneck": False, "shakedrop": 0.0, "dropout": 0.0, "drop_path": 0.0, "pretrained": False}
+NAMED = {Architecture.timm: "convnext_tiny", Architecture.own: "mypkg.nets:tiny"}  # examples of a name
 DEPTHS = {
     Architecture.resnet: (18, 34, 50, 101, 152),
     Architecture.densenet: (121, 161, 169, 201),
@@ -97,11 +106,11 @@ def problems(model: ModelConfig, image_size: int | None = None) -> list[tuple[st
     """(field, what is wrong and how to mend it, to be read after the field), for every rule that this model breaks."""
     found: list[tuple[str, str]] = []
     takes, kind = TAKES[model.architecture], model.architecture.value
-    for field in (f.name for f in fields(model) if f.name not in ("architecture", "weights", "weights_sha256")):
+    for field in (f.name for f in fields(model) if f.name != "architecture" and f.name not in DIGESTED):
         value, neutral = getattr(model, field), NEUTRAL.get(field)
         if field in takes:
             if field in NEEDS and value is None:
-                example = ", convnext_tiny say" if field == "name" else ""
+                example = f", {NAMED[model.architecture]} say" if field == "name" else ""
                 found.append((field, f"must have a value for {kind}{example}"))
         elif value != neutral:
             unset = "null" if neutral is None else str(neutral).lower()
@@ -136,11 +145,13 @@ def _values(model: ModelConfig) -> list[tuple[str, str]]:
             found.append((field, f"must be in [0, 1), is {share:g}"))
     if model.weights is None and model.weights_sha256 is not None:
         found.append(("weights_sha256", "goes with model.weights: leave it out"))
+    if model.architecture is not Architecture.own and model.source_sha256 is not None:
+        found.append(("source_sha256", "goes with model=own: leave it out"))
     if model.pretrained and model.weights is not None:
         found.append(("pretrained", "must be false where model.weights names a file"))
     if model.pretrained and model.stem is Stem.cifar:
         found.append(("pretrained", "needs model.stem=imagenet, for which the published weights are"))
-    if model.name is not None and (message := unknown_timm_name(model.name)):
+    if model.name is not None and (message := _wrong_name(model.architecture, model.name)):
         found.append(("name", message))
     return found
 
@@ -162,6 +173,12 @@ def _images(model: ModelConfig, image_size: int | None) -> list[tuple[str, str]]
             ("architecture", f"vgg halves the image five times and needs 32 pixels: dataset.image_size is {image_size}")
         ]
     return []
+
+
+def _wrong_name(architecture: Architecture, name: str) -> str | None:
+    if architecture is not Architecture.own:
+        return unknown_timm_name(name)
+    return None if own.is_named(name) else f"must be package.module:attribute for own, is {name!r}"
 
 
 def unknown_timm_name(name: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
+from sam_repro import own
 from sam_repro.errors import UserError
 from sam_repro.models import catalog
 from sam_repro.models.catalog import Architecture, ModelConfig, Stem
@@ -21,13 +22,13 @@ def build(config: ModelConfig, classes: int, image_size: int) -> nn.Module:
         from sam_repro.models.third_party import timm_model
 
         return timm_model(config, classes, image_size)
-    model = _untrained(config, classes)
+    model = _untrained(config, classes, image_size)
     if config.weights is not None:
         load_weights(model, config.weights, config.weights_sha256)
     return model
 
 
-def _untrained(config: ModelConfig, classes: int) -> nn.Module:
+def _untrained(config: ModelConfig, classes: int, image_size: int) -> nn.Module:
     depth, width = config.depth or 0, config.width or 0
     match config.architecture:
         case Architecture.resnet_cifar:
@@ -37,6 +38,8 @@ def _untrained(config: ModelConfig, classes: int) -> nn.Module:
         case Architecture.pyramidnet:
             assert config.alpha is not None
             return PyramidNet(depth, config.alpha, classes, config.bottleneck, config.shakedrop)
+        case Architecture.own:
+            return _own(config, classes, image_size)
     from sam_repro.models import third_party
 
     match config.architecture:
@@ -50,6 +53,14 @@ def _untrained(config: ModelConfig, classes: int) -> nn.Module:
         case Architecture.vgg:
             return third_party.vgg(depth, classes, config.head)
     raise AssertionError(config.architecture)
+
+
+def _own(config: ModelConfig, classes: int, image_size: int) -> nn.Module:
+    assert config.name is not None
+    made = own.load("model.name", config.name, config.source_sha256)(classes=classes, image_size=image_size)
+    if not isinstance(made, nn.Module):
+        raise UserError(f"model.name={config.name} returns a {type(made).__name__}: it must return an nn.Module")
+    return made
 
 
 def count_parameters(model: nn.Module) -> int:

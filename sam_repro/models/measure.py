@@ -75,7 +75,7 @@ def _row(config: ModelConfig, image_size: int, classes: int = 10) -> dict[str, i
     cost = measure(config, classes, image_size)
     with torch.device("meta"):
         model = build(config, classes, image_size)
-    head = model.get_submodule(last_linear(model))
+    head = model.get_submodule(last_linear(model)[0])
     assert isinstance(head, nn.Linear)
     return {
         "features": head.in_features,

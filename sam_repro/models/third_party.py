@@ -112,7 +112,7 @@ def timm_model(config: ModelConfig, classes: int, image_size: int) -> nn.Module:
     if config.weights is None:
         return model
     named = published.classifier if published is not None else None
-    heads = (named,) if isinstance(named, str) else tuple(named or (last_linear(model),))
+    heads = (named,) if isinstance(named, str) else tuple(named or last_linear(model))
     state = keep_own_head(read_weights(config.weights, config.weights_sha256), model, heads)
     # Handed to timm, whose loader knows how each family stretches and renames; it demands that everything fits.
     overlay = {"state_dict": state, "num_classes": classes, "label_offset": 0}

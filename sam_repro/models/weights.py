@@ -55,10 +55,10 @@ def _bare(name: str) -> str:
     return name
 
 
-def last_linear(model: nn.Module) -> str:
-    """The head of every model that is not known by timm."""
+def last_linear(model: nn.Module) -> tuple[str, ...]:
+    """The head of every model that is not known by timm; empty where a model of one's own has no linear layer."""
     linears: list[str] = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
-    return linears[-1]
+    return tuple(linears[-1:])
 
 
 def keep_own_head(state: dict[str, Tensor], model: nn.Module, heads: tuple[str, ...]) -> dict[str, Tensor]:
@@ -72,7 +72,7 @@ def keep_own_head(state: dict[str, Tensor], model: nn.Module, heads: tuple[str, 
 
 def load_weights(model: nn.Module, path: str, sha256: str | None = None) -> None:
     """Everything must fit but the head."""
-    state = keep_own_head(read_weights(path, sha256), model, (last_linear(model),))
+    state = keep_own_head(read_weights(path, sha256), model, last_linear(model))
     try:
         model.load_state_dict(state)
     except RuntimeError as error:
