@@ -119,6 +119,7 @@ def test_help_config_and_errors_start_fast_and_without_torch(tmp_path: Path) -> 
 # What an option leaves to its user: a name, images that are worth cropping, or how many classes an absent folder has.
 NEEDS = {
     "model/timm": ["model.name=convnext_tiny"],
+    "model/own": ["model.name=collections:OrderedDict"],
     "augment": ["dataset=imagenet"],
     "dataset/folder": ["dataset.classes=2"],
 }

@@ -96,7 +96,7 @@ def test_a_model(project: Path) -> None:
     insert(project / "sam_repro/models/catalog.py", "class Architecture(Enum):\n", '    mine = "mine"\n')
     insert(
         project / "sam_repro/models/factory.py",
-        "def _untrained(config: ModelConfig, classes: int) -> nn.Module:\n",
+        "def _untrained(config: ModelConfig, classes: int, image_size: int) -> nn.Module:\n",
         "    if config.architecture is Architecture.mine:\n"
         "        from sam_repro.models.mine import linear\n\n        return linear(classes)\n",
     )

@@ -65,7 +65,7 @@ def checked(words: Any) -> Config:
     weights = config.model.weights
     if weights is not None and config.model.weights_sha256 is None and Path(weights).is_file():
         config.model = replace(config.model, weights_sha256=file_sha256(weights))
-    check(within_budget(config))
+    config = check(within_budget(config))
     if config.model.architecture is Architecture.own and config.model.source_sha256 is None:
         assert config.model.name is not None
         own.load("model.name", config.model.name)  # what is wrong with it is told before anything is written

@@ -14,12 +14,13 @@ from collections.abc import Mapping, Set
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from sam_repro.config.reads import unread
 from sam_repro.config.schema import Config
 from sam_repro.data import listing
 from sam_repro.data.declared import Source
+from sam_repro.methods.spec import Spec
 from sam_repro.models.catalog import mixes_samples
 
 RECIPE_VERSION = 1
@@ -33,13 +34,6 @@ NOT_SCIENCE = frozenset({
     "runtime.determinism", "runtime.threads", "runtime.checkpoint_steps", "runtime.checkpoint_minutes",
     "runtime.profile",
 })  # fmt: skip
-
-
-@runtime_checkable
-class Canonical(Protocol):
-    """A part of the configuration whose fields may stay unsaid."""
-
-    def canonical(self) -> dict[str, Any]: ...
 
 
 def is_place(field: str) -> bool:
@@ -95,7 +89,7 @@ def _defaults() -> Any:
 
 def plain(value: Any) -> Any:
     """A dataclass tree as dictionaries, lists, numbers and strings; enums by name, fields not said by their default."""
-    if isinstance(value, Canonical):
+    if isinstance(value, Spec):
         return {k: plain(v) for k, v in value.canonical().items()}
     if is_dataclass(value):
         return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
