@@ -62,8 +62,8 @@ def table() -> list[dict[str, Any]]:
         merged = OmegaConf.merge(OmegaConf.structured(ModelConfig), OmegaConf.load(file))
         config = OmegaConf.to_object(merged)
         assert isinstance(config, ModelConfig)
-        if config.architecture is Architecture.timm and config.name is None:
-            continue  # the door to all of timm
+        if config.architecture in (Architecture.timm, Architecture.own) and config.name is None:
+            continue  # a door to many models, and none itself
         image_size = 224 if config.architecture is Architecture.timm or file.stem == "resnet50_imagenet" else 32
         rows.append(
             {"model": file.stem, "image_size": image_size, "settings": settings(config)} | _row(config, image_size)

@@ -14,7 +14,7 @@ from sam_repro.models import build
 from sam_repro.models.pyramidnet import PyramidNet
 
 IMAGENET = ("vit_s16", "vit_b16", "deit_s", "resnet50_imagenet")
-CIFAR = sorted({file.stem for file in (CONFIGS / "model").glob("*.yaml")} - {"timm", *IMAGENET})
+CIFAR = sorted({file.stem for file in (CONFIGS / "model").glob("*.yaml")} - {"timm", "own", *IMAGENET})
 SMALL = ("resnet8", "resnet20", "wrn_28_2", "vgg16_bn_fsam", "densenet121_cifar", "resnext29_32x4d")
 
 
