@@ -23,7 +23,7 @@ TABLE = "#asam-6-paper"
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     results = tmp_path_factory.mktemp("results")
-    for budget in ("paper", "mini"):
+    for budget in ("paper", "smoke"):
         planned = plan([spec.load("asam/6"), spec.load("asam/2")], budget)
         for row, top in (("0", 94.5), ("20", 91.4), ("40", 95.2)):
             finish(results, cell(planned["asam/6"], row, "sgd"), {0: top, 1: top + 0.1, 2: top - 0.1}, folders=True)
@@ -96,7 +96,7 @@ def test_success_is_green_only_at_the_papers_budget(desktop: Browser) -> None:
     colours = "return [...document.querySelectorAll('{} .chip')].map(c => getComputedStyle(c).color)"
     green = desktop.run("return getComputedStyle(document.querySelector('.chip.reproduced')).color")
     assert green in desktop.run(colours.format("#asam-6-paper"))
-    below = desktop.run(colours.format("#asam-6-mini"))
+    below = desktop.run(colours.format("#asam-6-smoke"))
     assert below
     assert green not in below
 
