@@ -35,7 +35,7 @@ from sam_repro.record.folder import RunFolder
 STARTING, RUNNING, STOPPED, FAILED, DONE = "starting", "running", "stopped", "failed", "done"
 STALE = 300.0  # seconds without a heartbeat after which an owner counts as dead
 HANDED = "SAM_REPRO_LEASE"  # the number that a scheduler's child takes over
-_BEAT = 5.0  # seconds between two heartbeats of a process that trains
+_BEAT = 0.5  # seconds between two heartbeats of a process that trains; a sweep may be told a `stale` of two
 _LOOK = 0.5
 
 
