@@ -26,8 +26,8 @@ from sam_repro.runs.restore import restore
 from sam_repro.runs.run import Run
 
 
-def launch(config: Config, overrides: Sequence[str] = ()) -> int:
-    """Train the run, or say that it is done. Returns the exit code."""
+def launch(config: Config, overrides: Sequence[str] = ()) -> tuple[int, Run]:
+    """Train the run, or say that it is done. Returns the exit code, and which run it was."""
     most = max(64, 4 * cores())
     if (config.runtime.threads or 0) > most:
         # Far above, the system refuses to make them, and the process dies of it.
@@ -47,12 +47,12 @@ def launch(config: Config, overrides: Sequence[str] = ()) -> int:
         print(already(summary), flush=True)
         if restore(run):
             print("its line in the ledger was lost: written again", flush=True)
-        return 0
+        return 0, run
     if one_of_many or config.runtime.ranks == 1:
         from sam_repro.train import train
 
-        return train(run, config)
-    return local_ranks(run, config)
+        return train(run, config), run
+    return local_ranks(run, config), run
 
 
 def local_ranks(run: Run, config: Config) -> int:

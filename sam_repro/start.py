@@ -18,6 +18,7 @@ from sam_repro import CONFIGS, signals
 from sam_repro.config.compose import one_line, typed
 from sam_repro.config.overrides import readable
 from sam_repro.errors import INTERRUPTED, USER_ERROR, UserError, command, complain, end, hint
+from sam_repro.runs.outcome import objective
 from sam_repro.sweep.launchers.requeue import RunFailed, in_job, requeue
 from sam_repro.words import Words, parse
 
@@ -36,19 +37,26 @@ def main(words: list[str]) -> int:
     codes = list[int]()  # of the runs that this process trained, one after the other
 
     @hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="config")
-    def job(node: DictConfig) -> None:
+    def job(node: DictConfig) -> float | None:
+        """What a sweeper of Hydra's compares runs by; None of a run that did not end."""
         if in_job():
-            _remote(node)
-        elif not signals.received:  # else a multirun was asked to stop: its other members wait for the next start
-            codes.append(_local(node))
+            return _remote(node)
+        if signals.received:  # a multirun was asked to stop: its other members wait for the next start
+            return None
+        code, value = _local(node)
+        codes.append(code)
+        return value
 
     try:
         job()
     except RunFailed as failure:
         complain(f"a run ended with exit code {failure.code} on its node; its log is in the launcher's submitit_folder")
         return failure.code
-    except Exception as error:  # of the composition alone: a run's own are caught where it runs
-        raise UserError(one_line(error)) from error
+    except Exception as error:  # of the composition, or of a sweeper that got no value; runs tell their own
+        if not any(codes):
+            raise UserError(one_line(error)) from error
+        if not signals.received:
+            complain(one_line(error))
     code = next((code for code in codes if code), 0)
     if "RANK" in os.environ:
         end(code)
@@ -66,23 +74,23 @@ def _for_hydra(given: Words) -> list[str]:
     return words + readable(given.names, several)
 
 
-def _local(node: DictConfig) -> int:
-    """The run's exit code. What is wrong is shown when it happens; a multirun's other members still get their turn."""
+def _local(node: DictConfig) -> tuple[int, float | None]:
+    """A run's exit code and objective. What is wrong is shown when it happens; a multirun's others get their turn."""
     try:
         return _train(node)
     except UserError as mistake:
         # What one rank alone finds, such as data that its machine has not, the others wait for in vain.
         complain(str(mistake), every_rank=True)
-        return USER_ERROR
+        return USER_ERROR, None
     except Exception:
         traceback.print_exc()
-        return 1
+        return 1, None
 
 
-def _remote(node: DictConfig) -> None:
+def _remote(node: DictConfig) -> float | None:
     """The same in a job of a remote launcher, which hands exceptions on to the process that has come through `main`."""
     try:
-        code = _train(node)
+        code, value = _train(node)
     except UserError:
         raise
     except Exception:
@@ -93,9 +101,10 @@ def _remote(node: DictConfig) -> None:
         requeue()
     if code:
         raise RunFailed(code)
+    return value
 
 
-def _train(node: DictConfig) -> int:
+def _train(node: DictConfig) -> tuple[int, float | None]:
     config = typed(node)
     from sam_repro.launch import launch
 
@@ -105,4 +114,5 @@ def _train(node: DictConfig) -> int:
     # As typed: what `${oc.env:KEY}` stands for may be a secret, and these words go into the ledger.
     words = OmegaConf.to_container(HydraConfig.get().overrides.task, resolve=False)
     assert isinstance(words, list)
-    return launch(config, [str(word) for word in words])
+    code, run = launch(config, [str(word) for word in words])
+    return code, objective(run) if code == 0 else None

@@ -15,7 +15,6 @@ from sam_repro.config.compose import compose
 from sam_repro.errors import UserError, command
 from sam_repro.launch import launch
 from sam_repro.report.demo import write
-from sam_repro.runs.run import Run
 from sam_repro.words import HELP
 
 METHODS = ("plain", "sam_demo", "asam_demo")
@@ -35,10 +34,10 @@ def main(overrides: list[str]) -> int:
     for method in METHODS:
         chosen = ["+experiment=demo", f"method={method}", "track=none", *overrides]
         config = compose(chosen)
-        code = launch(config, chosen)
+        code, run = launch(config, chosen)
         if code:
             return code
-        folders.append(Run.of(config).path)
+        folders.append(run.path)
     table, files = write(folders, Path(config.results_dir) / "demo")
     print(f"\n{table}\n", *files, sep="\n")
     return 0

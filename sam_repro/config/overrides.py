@@ -25,7 +25,7 @@ _SEVERAL = re.compile(r"(?:choice|range|interval|glob|shuffle|sort|tag)\(.*\)", 
 # Of Hydra's own keys those that say where and how runs are started. Others, its callbacks and loggers above all, call
 # what they are told to.
 _HYDRA = re.compile(
-    r"hydra[/.](launcher|sweeper|job_logging|hydra_logging)|hydra\.(launcher|sweeper)\.[\w.]+"
+    r"hydra[/.](launcher|sweeper|job_logging|hydra_logging)|hydra/sweeper/sampler|hydra\.(launcher|sweeper)\.[\w.]+"
     r"|hydra\.(run|sweep)\.\w+|hydra\.job\.(name|chdir)|hydra\.(mode|verbose|output_subdir)"
 )
 _CALLS = re.compile(r"_target_|custom_search_space|\(\)|\bpkg://")

@@ -25,6 +25,21 @@ def already(summary: dict[str, Any]) -> str:
     return f"already done: {in_words(summary)}. force=true trains it again"
 
 
+def objective(run: RunFolder) -> float | None:
+    """What a sweeper gets of a run: its primary metric at the last epoch, never the best epoch's, which is chosen too.
+
+    A run that collapsed is worth what guessing gives: a radius so large is to be avoided, and is no failure to start.
+    """
+    summary = finished(run)
+    if summary is None:
+        return None
+    metric = described(summary)[0]
+    if summary["status"] == "collapsed":
+        return metric.chance
+    value: float | None = summary["last"][metric.name]
+    return value
+
+
 def in_words(summary: dict[str, Any]) -> str:
     """A finished run in one line."""
     if summary["status"] == "collapsed":

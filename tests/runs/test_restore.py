@@ -46,9 +46,9 @@ def test_what_was_evaluated_comes_back_too(config: Config, tmp_path: Path) -> No
 
 
 def test_the_same_command_again_writes_it(config: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert launch(config) == 0
+    assert launch(config)[0] == 0
     assert "written again" in capsys.readouterr().out
-    assert launch(config) == 0
+    assert launch(config)[0] == 0
     assert "written again" not in capsys.readouterr().out
     assert len((tmp_path / ledger.FILE).read_text().splitlines()) == 1
 
