@@ -15,7 +15,7 @@ from sam_repro.config.budget import names
 from sam_repro.errors import USER_ERROR, UserError, hint
 from sam_repro.tables import spec
 from sam_repro.tables.chosen import named, readable
-from sam_repro.tables.spec import Table
+from sam_repro.tables.table import Table
 
 if TYPE_CHECKING:
     from sam_repro.runs.entry import Entry

@@ -14,7 +14,8 @@ from sam_repro.runs.run import Run
 from sam_repro.tables import discrepancies
 from sam_repro.tables.points import points
 from sam_repro.tables.results import Joined, Result, hardware, total_passes, versions
-from sam_repro.tables.spec import Line
+from sam_repro.tables.table import Line
+from sam_repro.tables.verdicts import AGREES, DIFFERS
 
 PAPERS = {"asam": "ASAM", "rsam": "R-SAM", "fsam": "F-SAM"}
 Rows = dict[str, discrepancies.Discrepancy]
@@ -42,12 +43,15 @@ def render(tables: Sequence[Joined], entries: Mapping[str, Entry], results: Path
 def _head(tables: Sequence[Joined], entries: Mapping[str, Entry], compared: bool) -> str:
     paper = [result for joined in tables if joined.budget == "paper" for result in joined.results]
     claimed = [result for result in paper if result.cell.claim.mean is not None]
-    reproduced = sum(result.verdict.kind == "reproduced" for result in claimed)
+    kinds = [result.verdict.kind for result in claimed]
+    shown = [point for joined in tables for point in points(joined)]
     seconds = sum(entry["seconds"] for entry in entries.values())
     facts = (
         (f"{len(claimed)}", "claims of three papers"),
         (f"{sum(r.succeeded > 0 for r in claimed)}", "of them measured at the paper's budget"),
-        (f"{reproduced}", "of them reproduced"),
+        (f"{kinds.count(AGREES)}", "of them agree"),
+        (f"{kinds.count(DIFFERS)}", "of them differ"),
+        (f"{sum(point.holds for point in shown)} of {len(shown)}", "points that were measured hold"),
         (f"{len(entries)}", "runs in the ledger"),
         (text.duration(seconds), "of training"),
     )
@@ -105,10 +109,11 @@ def _table(joined: Joined, results: Path, compared: Rows) -> str:
 
 
 def _points(joined: Joined) -> str:
-    shown = points(joined)
+    counted, shown = text.levels(joined), points(joined)
+    levels = f"<p>The levels: {escape(counted)}.</p>" if counted else ""
     if not shown:
-        return ""
-    return f"<p>The paper's point: {escape(text.points(shown))}.</p>{listing(text.point(one) for one in shown)}"
+        return levels
+    return f"{levels}<p>The paper's point: {escape(text.points(shown))}.</p>{listing(map(text.point, shown))}"
 
 
 def _tells(joined: Joined) -> bool:
@@ -145,7 +150,7 @@ def _cell(joined: Joined, result: Result, column: Line, compared: Rows) -> str:
 
 def _details(joined: Joined, results: Path) -> str:
     labels = {line.id: line.label for line in (*joined.table.rows, *joined.table.columns)}
-    head = ("cell", "best epoch", "last epoch", "95 % interval", "to the baseline, paired", "runs", "time", "folders")
+    head = ("cell", "best epoch", "last epoch", "95 % interval", "to the baseline", "runs", "time", "folders")
     rows = []
     for result in (r for r in joined.results if r.finished):
         places = text.decimals(result)
@@ -159,8 +164,9 @@ def _details(joined: Joined, results: Path) -> str:
             escape(text.duration(result.seconds)),
             " ".join(_run(run.id, run.seed, results) for run in ended),
         )
-        means = [value.mean if value else None for value in (result.best, result.last, result.difference)]
-        keys = (*means[:2], None, means[2], None, result.seconds, None)
+        means = [value.mean if value else None for value in (result.best, result.last)]
+        difference = result.difference.value if result.difference else None
+        keys = (*means, None, difference, None, result.seconds, None)
         rows.append(line(f"{labels[result.cell.row]}, {labels[result.cell.column]}", head, values, keys))
     inside = sortable(head, rows, small=True) + listing((*joined.hardware, *joined.versions))
     return f"<details><summary>Runs, intervals and differences</summary>{inside}</details>"

@@ -10,13 +10,16 @@ from typing import Any
 from sam_repro.tables.points import Shown, points
 from sam_repro.tables.results import Joined, Result
 from sam_repro.tables.statistics import Sample
+from sam_repro.tables.table import Pair
+from sam_repro.tables.verdicts import Difference
 
 COLUMNS = (
     *("table", "budget", "row", "column", "metric", "unit", "statistic"),
     *("claimed_mean", "claimed_std", "claimed_n", "claimed_succeeded", "claim_kind"),
     *("best_mean", "best_std", "best_low", "best_high", "last_mean", "last_std", "last_low", "last_high"),
-    *("planned", "finished", "succeeded", "difference", "difference_low", "difference_high", "difference_n"),
-    *("verdict", "delta", "passes", "seconds", "run_ids"),
+    *("planned", "finished", "succeeded", "difference", "difference_low", "difference_high", "difference_rule"),
+    *("verdict", "margin", "delta", "delta_low", "delta_high", "delta_rule", "success_p"),
+    *("passes", "seconds", "run_ids"),
 )
 
 
@@ -70,12 +73,11 @@ def record(joined: Joined, result: Result) -> dict[str, Any]:
         "planned": result.planned,
         "finished": result.finished,
         "succeeded": result.succeeded,
-        "difference": _part(result.difference, "mean"),
-        "difference_low": _part(result.difference, "low"),
-        "difference_high": _part(result.difference, "high"),
-        "difference_n": result.difference.n if result.difference else 0,
+        **_difference("difference", result.difference),
         "verdict": result.verdict.kind,
-        "delta": _round(result.verdict.delta),
+        "margin": joined.table.margin,
+        **_difference("delta", result.verdict.difference),
+        "success_p": _round(result.verdict.success_p),
         "passes": _round(result.passes),
         "seconds": _round(result.seconds),
         "run_ids": [item.run.id for item in result.runs],
@@ -87,21 +89,37 @@ def record(joined: Joined, result: Result) -> dict[str, Any]:
 def _point(shown: Shown) -> dict[str, Any]:
     found = shown.point.difference
     return {
-        "row": shown.pair.row,
-        "better": shown.pair.better,
-        "worse": shown.pair.worse,
+        **_places(shown.pair),
         "claimed": _round(shown.pair.claimed),
         "difference": _round(found.value),
         "interval": None if found.low is None else [_round(found.low), _round(found.high)],
         "p": _round(found.p),
         "verdict": shown.point.verdict,
         "holds": shown.holds,
+        "so_far": shown.so_far,
         "rule": found.rule,
     }
 
 
 def _sample(prefix: str, value: Sample | None) -> dict[str, float | None]:
     return {f"{prefix}{name}": _part(value, name) for name in ("mean", "std", "low", "high")}
+
+
+def _places(pair: Pair) -> dict[str, str]:
+    """A row and two of its columns, or a column and two of its rows."""
+    (row, column), (other_row, other_column) = pair.better, pair.worse
+    if row == other_row:
+        return {"row": row, "better": column, "worse": other_column}
+    return {"column": column, "better": row, "worse": other_row}
+
+
+def _difference(name: str, found: Difference | None) -> dict[str, Any]:
+    return {
+        name: _round(found.value) if found else None,
+        f"{name}_low": _round(found.low) if found else None,
+        f"{name}_high": _round(found.high) if found else None,
+        f"{name}_rule": found.rule if found else None,
+    }
 
 
 def _part(value: Sample | None, name: str) -> float | None:

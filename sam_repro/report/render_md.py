@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sam_repro.report import text
 from sam_repro.tables.points import points
 from sam_repro.tables.results import Joined, Result
-from sam_repro.tables.spec import Table
+from sam_repro.tables.table import Table
 
 DETAIL = ("row", "column", "claimed", "best epoch", "last epoch", "runs", "95 % interval", "to the baseline", "verdict")
 
@@ -21,6 +21,8 @@ def render(joined: Joined) -> str:
             f"Measured is the {table.statistic} epoch, mean ± sample standard deviation over the runs that succeeded."
         )
         parts.append(grid(DETAIL, [_detail(joined, result) for result in seen]))
+        if counted := text.levels(joined):
+            parts.append(f"The levels: {counted}.")
         if shown := points(joined):
             parts.append(f"The paper's point: {text.points(shown)}.")
             parts += [f"- {text.point(one)}" for one in shown]
@@ -42,7 +44,27 @@ def notes(joined: Joined) -> list[str]:
     lines = [*joined.table.rows, *joined.table.columns]
     why = sorted({result.why.rstrip(".") for result in joined.results if result.why})
     own = [f"{line.label}: {line.footnote}" for line in lines if line.footnote]
-    return [*own, *joined.table.footnotes, *_discrepancies(joined.table), *(f"Not run: {reason}." for reason in why)]
+    return [
+        *own,
+        *joined.table.footnotes,
+        *_rules(joined),
+        *_discrepancies(joined.table),
+        *(f"Not run: {reason}." for reason in why),
+    ]
+
+
+def _rules(joined: Joined) -> list[str]:
+    """By what margin a level is judged, and what is assumed where the paper prints less than mean, deviation and n."""
+    claims = [cell.claim for cell in joined.table.cells if cell.claim.mean is not None]
+    if not claims:
+        return []
+    spread = [claim for claim in claims if claim.std is not None]
+    rules = [f"two levels are one within {text.margin(joined)}"]
+    if len(spread) < len(claims):
+        rules.append("where no deviation is printed the paper's runs are taken to spread as ours do")
+    if any(claim.n is None for claim in spread):
+        rules.append("no number of runs is printed, so a claim counts as one run of the deviation that is")
+    return [f"Verdicts: {'; '.join(rules)}."]
 
 
 def _discrepancies(table: Table) -> list[str]:

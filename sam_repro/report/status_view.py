@@ -8,8 +8,8 @@ from typing import Any
 
 from sam_repro.runs.entry import Entry
 from sam_repro.tables.plan import Planned
-from sam_repro.tables.spec import Table
 from sam_repro.tables.status import STATES, counts, states
+from sam_repro.tables.table import Table
 
 
 def collect(

@@ -6,11 +6,13 @@ import re
 from collections.abc import Sequence
 
 from sam_repro.tables.points import Shown, by_chance
-from sam_repro.tables.results import Result
-from sam_repro.tables.spec import Claim
+from sam_repro.tables.results import Joined, Result
 from sam_repro.tables.statistics import Sample
+from sam_repro.tables.table import Claim
+from sam_repro.tables.verdicts import AGREES, DIFFERS, UNDECIDED, Difference
 
 NONE = "–"
+LEVELS = {AGREES: "agree", DIFFERS: "differ", UNDECIDED: "undecided"}
 
 
 def claimed(claim: Claim) -> str:
@@ -33,20 +35,15 @@ def interval(value: Sample | None, decimals: int) -> str:
     return f"[{value.low:.{decimals}f}, {value.high:.{decimals}f}]"
 
 
-def difference(value: Sample | None, decimals: int) -> str:
-    """The paired difference with its interval."""
-    if value is None:
-        return NONE
-    inside = "" if value.low is None else f" [{value.low:+.{decimals}f}, {value.high:+.{decimals}f}]"
-    return f"{value.mean:+.{decimals}f}{inside}"
+def difference(found: Difference | None, decimals: int) -> str:
+    return NONE if found is None else found.said(decimals)
 
 
 def point(shown: Shown) -> str:
     """ "40%: ASAM over SGD +5.47 [+4.41, +6.53], claimed +3.21: same sign shown"."""
-    found = shown.point.difference
-    inside = "" if found.low is None else f" [{found.low:+.2f}, {found.high:+.2f}]"
+    measured = f"{shown.where}: {shown.better} over {shown.worse} {shown.point.difference.said(2)}"
     printed = "" if shown.pair.claimed is None else f", claimed {shown.pair.claimed:+.2f}"
-    return f"{shown.row}: {shown.better} over {shown.worse} {found.value:+.2f}{inside}{printed}: {shown.point.verdict}"
+    return f"{measured}{printed}: {shown.point.verdict}{' so far' if shown.so_far else ''}"
 
 
 def points(shown: Sequence[Shown]) -> str:
@@ -56,6 +53,18 @@ def points(shown: Sequence[Shown]) -> str:
         f"{held} of {len(shown)} points hold after Holm's correction; {by_chance(shown):.1f} would show their sign by "
         "chance if none did"
     )
+
+
+def levels(joined: Joined) -> str | None:
+    """How many levels were judged, and how, in a sentence."""
+    kinds = [result.verdict.kind for result in joined.results]
+    counted = [f"{kinds.count(kind)} {word}" for kind, word in LEVELS.items() if kind in kinds]
+    return f"{', '.join(counted)}, within {margin(joined)}" if counted else None
+
+
+def margin(joined: Joined) -> str:
+    units = sorted({result.cell.unit for result in joined.results} - {""})
+    return " ".join([f"± {joined.table.margin:g}", *units])
 
 
 def decimals(result: Result) -> int:

@@ -13,7 +13,7 @@ from sam_repro.report import passes, render_data, render_md, render_tex
 from sam_repro.runs.entry import Entry
 from sam_repro.tables.plan import PAPER, Planned
 from sam_repro.tables.results import Joined, join
-from sam_repro.tables.spec import MINI, Table
+from sam_repro.tables.table import MINI, Table
 
 RENDERERS = {
     "md": render_md.render,

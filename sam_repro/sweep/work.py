@@ -14,7 +14,7 @@ from sam_repro.runs.run import Run
 from sam_repro.tables import spec
 from sam_repro.tables.chosen import named
 from sam_repro.tables.plan import Planned, plan
-from sam_repro.tables.spec import Table
+from sam_repro.tables.table import Table
 
 
 @dataclass(frozen=True)

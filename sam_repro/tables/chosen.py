@@ -7,7 +7,7 @@ from pathlib import Path
 from sam_repro import CONFIGS
 from sam_repro.errors import UserError, hint
 from sam_repro.tables import spec
-from sam_repro.tables.spec import Table
+from sam_repro.tables.table import Table
 
 
 def named(word: str, configs: Path = CONFIGS) -> list[str]:

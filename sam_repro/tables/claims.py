@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sam_repro.tables.spec import Table
+from sam_repro.tables.table import Table
 
 
 def claims(tables: list[Table]) -> list[dict[str, Any]]:

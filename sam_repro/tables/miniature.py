@@ -13,7 +13,7 @@ from typing import Any
 
 from sam_repro.files.strict import Fields, mapping
 
-INHERITED = ("title", "source", "metric", "unit", "points")
+INHERITED = ("title", "source", "metric", "unit", "points", "paired")
 SEED = "{seed}"
 
 

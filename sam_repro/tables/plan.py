@@ -11,7 +11,7 @@ from sam_repro.config.identity import run_id
 from sam_repro.config.schema import Config
 from sam_repro.errors import UserError
 from sam_repro.tables.miniature import SEED, of_seed
-from sam_repro.tables.spec import Cell, Table
+from sam_repro.tables.table import Cell, Table
 
 PAPER = "paper"
 

@@ -1,14 +1,15 @@
-"""What a table is about, judged: for each of its pairs of columns, whether the better one is better here too."""
+"""What a table is about, judged: for each of its pairs of cells, whether the better one is better here too."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sam_repro.tables.results import Joined
-from sam_repro.tables.spec import Pair
-from sam_repro.tables.statistics import COVERAGE, Sample
-from sam_repro.tables.verdicts import SAME, Group, Point, holm, point, welch
+from sam_repro.tables.plan import PAPER
+from sam_repro.tables.results import Joined, Result
+from sam_repro.tables.statistics import COVERAGE
+from sam_repro.tables.table import Pair
+from sam_repro.tables.verdicts import SAME, Point, holm, point
 
 # Of a lost effect, to be shown with the claimed sign all the same.
 CHANCE = (1 - COVERAGE) / 2
@@ -17,33 +18,47 @@ CHANCE = (1 - COVERAGE) / 2
 @dataclass(frozen=True)
 class Shown:
     pair: Pair
-    row: str  # labels
+    where: str  # labels: of the row or the column that both cells share
     better: str
     worse: str
     point: Point
+    so_far: bool  # not all runs of both have ended
     holds: bool  # the sign stands after Holm's correction over the table's pairs
 
 
 def points(joined: Joined) -> list[Shown]:
-    """Of the pairs that both have runs. Where the paper prints no difference, its sign is that the first is better."""
-    labels = {line.id: line.label for line in (*joined.table.rows, *joined.table.columns)}
-    found = list[tuple[Pair, Point]]()
+    """Of the pairs that both have runs of the paper's budget, or of a miniature.
+
+    Where the paper prints no difference, its sign is that the first is better.
+    """
+    if joined.budget != PAPER and not joined.table.is_miniature:
+        return []
+    found = list[tuple[Pair, Point, bool]]()
     for pair in joined.table.pairs:
-        better, worse = (joined.measured(joined.result(pair.row, c)) for c in (pair.better, pair.worse))
-        if better is not None and worse is not None:
+        better, worse = joined.result(*pair.better), joined.result(*pair.worse)
+        if (difference := joined.difference(better, worse)) is not None:
             claimed = 1.0 if pair.claimed is None else pair.claimed
-            found.append((pair, point(welch(_group(better), _group(worse)), claimed)))
-    stands = holm([1.0 if p.difference.p is None else p.difference.p for _, p in found])
+            found.append((pair, point(difference, claimed), _unfinished(better) or _unfinished(worse)))
+    stands = holm([1.0 if p.difference.p is None else p.difference.p for _, p, _ in found])
     return [
-        Shown(pair, labels[pair.row], labels[pair.better], labels[pair.worse], p, ok and p.verdict == SAME)
-        for (pair, p), ok in zip(found, stands, strict=True)
+        Shown(pair, *_labels(joined, pair), p, so_far, ok and p.verdict == SAME)
+        for (pair, p, so_far), ok in zip(found, stands, strict=True)
     ]
+
+
+def _unfinished(result: Result) -> bool:
+    return result.finished < result.planned
+
+
+def _labels(joined: Joined, pair: Pair) -> tuple[str, str, str]:
+    rows = {line.id: line.label for line in joined.table.rows}
+    columns = {line.id: line.label for line in joined.table.columns}
+    (row, column), (other_row, other_column) = pair.better, pair.worse
+    if row == other_row:
+        return rows[row], columns[column], columns[other_column]
+    return columns[column], rows[row], rows[other_row]
 
 
 def by_chance(shown: Sequence[Shown]) -> float:
     """How many signs would show if every effect were lost."""
     return CHANCE * len(shown)
-
-
-def _group(sample: Sample) -> Group:
-    return Group(sample.mean, sample.std, sample.n)

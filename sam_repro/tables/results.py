@@ -9,10 +9,12 @@ from pathlib import Path
 
 from sam_repro.config.metric import described
 from sam_repro.runs.entry import Entry
+from sam_repro.tables.judged import Verdict, verdict
 from sam_repro.tables.plan import PAPER, Planned
-from sam_repro.tables.spec import Cell, Table
-from sam_repro.tables.statistics import Sample, Verdict, paired, sample, verdict
+from sam_repro.tables.statistics import Sample, sample
 from sam_repro.tables.status import RunState, state_of
+from sam_repro.tables.table import Cell, Table
+from sam_repro.tables.verdicts import Difference, group, paired, welch
 
 # Times chance: a finished run of the full budget that stays below it has "completely failed", as ASAM counts.
 CHANCE = 1.5
@@ -28,7 +30,8 @@ class Result:
     succeeded: int  # done and above chance; all values below are theirs
     best: Sample | None
     last: Sample | None
-    difference: Sample | None  # to the baseline over common seeds, by the table's statistic
+    values: Mapping[int, float]  # by seed, of the table's statistic
+    difference: Difference | None  # to the baseline
     verdict: Verdict
     runs: tuple[RunState, ...]
     seconds: float
@@ -55,6 +58,10 @@ class Joined:
 
     def measured(self, result: Result) -> Sample | None:
         return getattr(result, self.table.statistic)  # type: ignore[no-any-return]
+
+    def difference(self, one: Result, other: Result) -> Difference | None:
+        """One minus the other, of two cells that both have values."""
+        return _minus(self.table, one.values, other.values)
 
     @property
     def any_run(self) -> bool:
@@ -88,8 +95,7 @@ def _result(
     best, last = _values(planned, entries, "best"), _values(planned, entries, "last")
     chosen = best if table.statistic == "best" else last
     other = by_cell.get(cell.baseline) if cell.baseline else None
-    difference = paired(chosen, _values(other, entries, table.statistic, cell.metric)) if other else None
-    measured = sample(list(chosen.values()))
+    baseline = _values(other, entries, table.statistic, cell.metric) if other else {}
     return Result(
         cell=cell,
         planned=len(planned.runs),
@@ -97,13 +103,28 @@ def _result(
         succeeded=len(chosen),
         best=sample(list(best.values())),
         last=sample(list(last.values())),
-        difference=difference,
-        verdict=verdict(cell.claim, measured, finished=len(ended), planned=len(planned.runs), budget=budget),
+        values=chosen,
+        difference=_minus(table, chosen, baseline),
+        verdict=verdict(
+            cell.claim,
+            list(chosen.values()),
+            finished=len(ended),
+            planned=len(planned.runs),
+            budget=budget,
+            margin=table.margin,
+        ),
         runs=tuple(state_of(run, entries.get(run.id), results_dir) for run in planned.runs),
         seconds=sum(entry["seconds"] for entry in mine),
         passes=total_passes(mine),
         why=planned.why,
     )
+
+
+def _minus(table: Table, one: Mapping[int, float], other: Mapping[int, float]) -> Difference | None:
+    """Of two samples; seed by seed only where the table declares that."""
+    if table.paired:
+        return paired(one, other) if one.keys() & other.keys() else None
+    return welch(group(list(one.values())), group(list(other.values()))) if one and other else None
 
 
 def _values(

@@ -7,14 +7,16 @@
     statistic: best              # the paper reports the maximum over the epochs; or last
     n: 5                         # runs an entry, as printed; null where the paper is silent
     seeds: 5                     # runs of ours; default n
-    baseline: sgd                # paired differences against this column (or, in a row, against the row named there)
+    baseline: sgd                # differences against this column (or, in a row, against the row named there)
+    paired: true                 # taken seed by seed, the points too; declared before the first run
+    margin: 0.5                  # within which two levels are one, in the unit; default half a point of accuracy
     experiment: NAME             # of configs/experiment, for every row that names none of its own
     overrides: [...]             # of every cell, then the column's, the row's, the cell's; the later one wins
     columns: {sgd: {label: SGD, overrides: [...]}}
     rows: {resnet20: {label: ResNet-20, experiment: NAME, overrides: [...], claims: {sgd: 93.18 ± 0.21}}}
     cells: {resnet20/sgd: [...]} # a cell's own overrides
     footnotes: [...]             # and `discrepancies: [ids]` of docs/discrepancies.yaml, as rows and columns may have
-    points: [[sam, sgd], [asam, sgd]]  # the pairs of columns that the table is about: the first is said to be better
+    points: [[sam, sgd], [asam, sgd]]  # what the table is about: the first column, or row, is said to be better
     miniature: {...}             # the same question for a laptop, in these same words: sam_repro.tables.miniature
 
 A cell is its row's experiment with these overrides on top; the recipe stands in the experiment alone. A column without
@@ -24,9 +26,10 @@ overrides takes the experiment's own method. A claim is the printed text, so tha
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +39,9 @@ from sam_repro.files.read import DamagedError, read_yaml
 from sam_repro.files.strict import Fields, Kinds, mapping, shown, typed_keys
 from sam_repro.tables.discrepancies import refs
 from sam_repro.tables.miniature import inherited
+from sam_repro.tables.table import Cell, Claim, Line, Pair, Table
+from sam_repro.tables.verdicts import MARGIN
 
-MINI = "mini"  # the budget that takes a table's miniature
 _WORD = (str, int, float)  # a label may look like a number
 _LINE: Kinds = {"label": _WORD, "overrides": object, "metric": str, "unit": str, "footnote": str, "discrepancies": list}
 _OF_BOTH: Kinds = {"discrepancies": list, "n": int, "seeds": int, "baseline": _WORD, "experiment": str}
@@ -45,99 +49,10 @@ _ROW: Kinds = _LINE | _OF_BOTH | {"claims": dict, "succeeded": dict}
 _TABLE: Kinds = _OF_BOTH | {
     "title": str, "source": dict, "metric": str, "unit": str, "statistic": str, "kind": str, "overrides": object,
     "columns": dict, "rows": dict, "cells": dict, "footnotes": list, "not_run": str, "points": list, "miniature": dict,
+    "margin": (int, float), "paired": bool,
 }  # fmt: skip
 _SOURCE: Kinds = {"paper": _WORD, "where": _WORD}
 _MOST_SEEDS = 1000
-
-
-@dataclass(frozen=True)
-class Claim:
-    kind: str  # printed: in the paper; log: in the authors' released logs; missing: the paper's number is not at hand
-    mean: float | None = None
-    std: float | None = None
-    std_bound: bool = False  # printed as "< std"
-    decimals: int = 2
-    n: int | None = None  # runs, None where the paper is silent
-    succeeded: int | None = None  # of them, where some failed; mean and std are theirs
-    text: str = ""
-
-
-@dataclass(frozen=True)
-class Line:
-    """A row or a column."""
-
-    id: str
-    label: str
-    footnote: str | None
-    discrepancies: tuple[str, ...] = ()  # ids of docs/discrepancies.yaml
-
-
-@dataclass(frozen=True)
-class Cell:
-    table: str  # "asam/2"
-    row: str
-    column: str
-    claim: Claim
-    metric: str
-    unit: str
-    seeds: int
-    overrides: tuple[str, ...]
-    baseline: tuple[str, str] | None  # row and column that this cell is compared with
-
-    @property
-    def name(self) -> str:
-        return f"{self.table} {self.row} {self.column}"
-
-
-@dataclass(frozen=True)
-class Pair:
-    """What the table is about: that one of its columns is better than another, in a row."""
-
-    row: str
-    better: str
-    worse: str
-    claimed: float | None  # the printed difference, where both cells have a claim
-
-
-@dataclass(frozen=True)
-class Table:
-    ref: str  # "asam/2"
-    title: str
-    source: str
-    statistic: str  # best or last
-    rows: tuple[Line, ...]
-    columns: tuple[Line, ...]
-    cells: tuple[Cell, ...]
-    footnotes: tuple[str, ...]
-    not_run: str | None
-    figure: bool  # read from configs/figure: cells of a figure whose values are not at hand
-    pairs: tuple[Pair, ...] = ()
-    discrepancies: tuple[str, ...] = ()  # those that concern every cell
-    miniature: Table | None = None
-    is_miniature: bool = False
-
-    def at(self, budget: str) -> Table:
-        """The table that this budget trains: its miniature, if it has one."""
-        return self.miniature if budget == MINI and self.miniature else self
-
-    @property
-    def paper(self) -> str:
-        return self.ref.split("/")[0]
-
-    @property
-    def number(self) -> str:
-        return self.ref.split("/", 1)[1]
-
-    def concerning(self, row: str | None = None, column: str | None = None) -> tuple[str, ...]:
-        """Ids of the discrepancies that concern a cell; those of every row or column where none is named."""
-        lines = [x for x in self.rows if row in (None, x.id)] + [x for x in self.columns if column in (None, x.id)]
-        return tuple(dict.fromkeys((*self.discrepancies, *(name for line in lines for name in line.discrepancies))))
-
-    def cell(self, row: str, column: str) -> Cell:
-        for known, ids, word in ((row, self.rows, "row"), (column, self.columns, "column")):
-            if known not in [line.id for line in ids]:
-                raise UserError(f"table {self.ref} has no {word} {known!r}: {hint(known, [x.id for x in ids])}")
-        return next(c for c in self.cells if (c.row, c.column) == (row, column))
 
 
 def names(configs: Path = CONFIGS) -> list[str]:
@@ -164,8 +79,8 @@ def load(ref: str, configs: Path = CONFIGS) -> Table:
     if not data.get("miniature"):
         return table
     small = _table(ref, inherited(f"table {ref} miniature", data), figure=table.figure)
-    claimed = {(pair.row, pair.better, pair.worse): pair.claimed for pair in table.pairs}
-    pairs = [replace(pair, claimed=claimed.get((pair.row, pair.better, pair.worse))) for pair in small.pairs]
+    claimed = {(pair.better, pair.worse): pair.claimed for pair in table.pairs}
+    pairs = [replace(pair, claimed=claimed.get((pair.better, pair.worse))) for pair in small.pairs]
     return replace(table, miniature=replace(small, pairs=tuple(pairs), is_miniature=True))
 
 
@@ -213,24 +128,42 @@ def _table(ref: str, data: Any, *, figure: bool) -> Table:
         figure=figure,
         pairs=_pairs(where, fields.get("points") or [], rows, columns, cells),
         discrepancies=refs(where, fields),
+        margin=_margin(where, fields.get("margin")),
+        paired=bool(fields.get("paired")),
     )
 
 
+def _margin(where: str, margin: float | None) -> float:
+    if margin is None:
+        return MARGIN
+    if isinstance(margin, bool) or not 0 < margin < math.inf:
+        raise UserError(f"{where}: margin must be a finite number above 0, is {margin}")
+    return float(margin)
+
+
 def _pairs(
-    where: str, found: Any, rows: Iterable[str], columns: Iterable[str], cells: Iterable[Cell]
+    where: str, found: Any, rows: Collection[str], columns: Collection[str], cells: Iterable[Cell]
 ) -> tuple[Pair, ...]:
+    """A pair of columns is one of cells in every row, a pair of rows one in every column."""
     if not isinstance(found, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in found):
-        raise UserError(f"{where}: points must be a list of [better column, worse column], is {shown(found)}")
+        raise UserError(
+            f"{where}: points must be a list of [better column, worse column], or of rows, is {shown(found)}"
+        )
+    of_columns, of_rows = list[tuple[str, str]](), list[tuple[str, str]]()
+    for better, worse in ([str(name) for name in pair] for pair in found):
+        of_both = better in rows and worse in rows
+        for name in (better, worse):
+            if not of_both and name not in columns:
+                raise UserError(f"{where}: points names the column {name!r}: {hint(name, columns)}")
+        (of_rows if of_both else of_columns).append((better, worse))
+    places = [((row, better), (row, worse)) for row in rows for better, worse in of_columns]
+    places += [((better, column), (worse, column)) for column in columns for better, worse in of_rows]
     means = {(cell.row, cell.column): cell.claim.mean for cell in cells}
-    pairs = []
-    for row in rows:
-        for better, worse in found:
-            for column in (better, worse):
-                if column not in columns:
-                    raise UserError(f"{where}: points names the column {column!r}: {hint(str(column), columns)}")
-            high, low = means[row, better], means[row, worse]
-            pairs.append(Pair(row, better, worse, None if high is None or low is None else high - low))
-    return tuple(pairs)
+    return tuple(Pair(better, worse, _minus(means[better], means[worse])) for better, worse in places)
+
+
+def _minus(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one - other
 
 
 def _cell(ref: str, table: Fields, row: tuple[str, Fields], column: tuple[str, Fields], own: Mapping[str, Any]) -> Cell:

@@ -41,6 +41,11 @@ class Difference:
     p: float | None  # of no difference, two-sided
     rule: str
 
+    def said(self, places: int) -> str:
+        """ "+5.47 [+4.41, +6.53]"."""
+        inside = "" if self.low is None else f" [{self.low:+.{places}f}, {self.high:+.{places}f}]"
+        return f"{self.value:+.{places}f}{inside}"
+
 
 @dataclass(frozen=True)
 class Level:

@@ -19,7 +19,8 @@ from sam_repro.config.groups import options
 from sam_repro.config.identity import run_id
 from sam_repro.config.schema import Config
 from sam_repro.tables.cost import cost
-from sam_repro.tables.spec import Cell, Table, load_all
+from sam_repro.tables.spec import load_all
+from sam_repro.tables.table import Cell, Table
 
 RUN_IDS = Path(__file__).with_name("run_ids.txt")
 _PLACE = {"Cell": r"^# Command ", "Passes": r"^# Time |^defaults:", "Time": r"^defaults:", "Columns": r"^defaults:"}

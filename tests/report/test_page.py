@@ -94,7 +94,7 @@ def test_collapsed_runs_are_counted_in_their_cell(desktop: Browser) -> None:
 
 def test_success_is_green_only_at_the_papers_budget(desktop: Browser) -> None:
     colours = "return [...document.querySelectorAll('{} .chip')].map(c => getComputedStyle(c).color)"
-    green = desktop.run("return getComputedStyle(document.querySelector('.chip.reproduced')).color")
+    green = desktop.run("return getComputedStyle(document.querySelector('.chip.agrees')).color")
     assert green in desktop.run(colours.format("#asam-6-paper"))
     below = desktop.run(colours.format("#asam-6-smoke"))
     assert below

@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from sam_repro.report import passes
+from sam_repro.tables.judged import Verdict
 from sam_repro.tables.results import Joined, Result
-from sam_repro.tables.spec import Cell, Claim, Line, Table
-from sam_repro.tables.statistics import Verdict, sample
+from sam_repro.tables.statistics import sample
+from sam_repro.tables.table import Cell, Claim, Line, Table
 
 COLUMNS = (Line("sgd", "SGD", None), Line("long", "SGD <long>", None), Line("sam", "SAM & co", None))
 
@@ -19,7 +20,8 @@ def result(column: str, values: list[float], spent: float) -> Result:
     cell = Cell("p/1", "a", column, Claim("missing"), "test_accuracy", "%", 3, (), None)
     found = sample(values)
     verdict = Verdict("no_claim", "")
-    return Result(cell, 3, len(values), len(values), found, found, None, verdict, (), 1.0, spent * len(values), None)
+    n = len(values)
+    return Result(cell, 3, n, n, found, found, dict(enumerate(values)), None, verdict, (), 1.0, spent * n, None)
 
 
 def joined(*results: Result) -> Joined:

@@ -14,6 +14,7 @@ from sam_repro.tables import spec
 from sam_repro.tables.plan import plan
 from sam_repro.tables.points import points
 from sam_repro.tables.results import join
+from sam_repro.tables.table import Table
 
 TABLE = {
     "title": "T",
@@ -33,7 +34,7 @@ TABLE = {
 }
 
 
-def load(folder: Path, **changes: object) -> spec.Table:
+def load(folder: Path, **changes: object) -> Table:
     (folder / "table/p").mkdir(parents=True, exist_ok=True)
     (folder / "table/p/1.yaml").write_text(yaml.safe_dump(TABLE | changes, sort_keys=False))
     return spec.load("p/1", folder)
@@ -65,6 +66,19 @@ def test_a_pair_of_unknown_columns_is_refused(tmp_path: Path) -> None:
         load(tmp_path, points=[["asam", "sgd"]])
     with pytest.raises(UserError, match="points can"):
         load(tmp_path, points="sam, sgd")
+
+
+def test_a_pair_of_rows_is_one_of_cells_in_every_column(tmp_path: Path) -> None:
+    rows = {name: {"claims": {"sgd": claim, "sam": claim}} for name, claim in (("a", "90.00"), ("b", "92.00"))}
+    table = load(tmp_path, rows=rows, points=[["b", "a"]], miniature=None)
+    assert [(p.better, p.worse) for p in table.pairs] == [(("b", c), ("a", c)) for c in ("sgd", "sam")]
+    assert [p.claimed for p in table.pairs] == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("margin", [0, -1, ".nan", True])
+def test_a_margin_is_a_positive_number(tmp_path: Path, margin: object) -> None:
+    with pytest.raises(UserError, match="margin"):
+        load(tmp_path, margin=float("nan") if margin == ".nan" else margin)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,102 @@
+"""What a table is once it is read: claims, rows and columns, cells, and the pairs of cells that it is about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sam_repro.errors import UserError, hint
+from sam_repro.tables.verdicts import MARGIN
+
+MINI = "mini"  # the budget that takes a table's miniature
+Place = tuple[str, str]  # row, column
+
+
+@dataclass(frozen=True)
+class Claim:
+    kind: str  # printed: in the paper; log: in the authors' released logs; missing: the paper's number is not at hand
+    mean: float | None = None
+    std: float | None = None
+    std_bound: bool = False  # printed as "< std"
+    decimals: int = 2
+    n: int | None = None  # runs, None where the paper is silent
+    succeeded: int | None = None  # of them, where some failed; mean and std are theirs
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row or a column."""
+
+    id: str
+    label: str
+    footnote: str | None
+    discrepancies: tuple[str, ...] = ()  # ids of docs/discrepancies.yaml
+
+
+@dataclass(frozen=True)
+class Cell:
+    table: str  # "asam/2"
+    row: str
+    column: str
+    claim: Claim
+    metric: str
+    unit: str
+    seeds: int
+    overrides: tuple[str, ...]
+    baseline: Place | None  # that this cell is compared with
+
+    @property
+    def name(self) -> str:
+        return f"{self.table} {self.row} {self.column}"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What the table is about: that one of its cells is better than another, in a row or in a column."""
+
+    better: Place
+    worse: Place
+    claimed: float | None  # the printed difference, where both cells have a claim
+
+
+@dataclass(frozen=True)
+class Table:
+    ref: str  # "asam/2"
+    title: str
+    source: str
+    statistic: str  # best or last
+    rows: tuple[Line, ...]
+    columns: tuple[Line, ...]
+    cells: tuple[Cell, ...]
+    footnotes: tuple[str, ...]
+    not_run: str | None
+    figure: bool  # read from configs/figure: cells of a figure whose values are not at hand
+    pairs: tuple[Pair, ...] = ()
+    discrepancies: tuple[str, ...] = ()  # those that concern every cell
+    miniature: Table | None = None
+    is_miniature: bool = False
+    margin: float = MARGIN  # in the unit of the cells: within it two levels are one
+    paired: bool = False  # declared before the first run: differences are taken seed by seed
+
+    def at(self, budget: str) -> Table:
+        """The table that this budget trains: its miniature, if it has one."""
+        return self.miniature if budget == MINI and self.miniature else self
+
+    @property
+    def paper(self) -> str:
+        return self.ref.split("/")[0]
+
+    @property
+    def number(self) -> str:
+        return self.ref.split("/", 1)[1]
+
+    def concerning(self, row: str | None = None, column: str | None = None) -> tuple[str, ...]:
+        """Ids of the discrepancies that concern a cell; those of every row or column where none is named."""
+        lines = [x for x in self.rows if row in (None, x.id)] + [x for x in self.columns if column in (None, x.id)]
+        return tuple(dict.fromkeys((*self.discrepancies, *(name for line in lines for name in line.discrepancies))))
+
+    def cell(self, row: str, column: str) -> Cell:
+        for known, ids, word in ((row, self.rows, "row"), (column, self.columns, "column")):
+            if known not in [line.id for line in ids]:
+                raise UserError(f"table {self.ref} has no {word} {known!r}: {hint(known, [x.id for x in ids])}")
+        return next(c for c in self.cells if (c.row, c.column) == (row, column))
