@@ -17,7 +17,7 @@ from sam_repro.words import HELP
 COMMANDS = {
     "train": ("sam_repro.start", "train a run, or go on with it: the default, so that the word may be left out"),
     "evaluate": ("sam_repro.evaluate", "judge a finished run on other test sets"),
-    "sweep": ("sam_repro.sweep.__main__", "train what is missing of a table"),
+    "sweep": ("sam_repro.sweep_and_show", "train what is missing of a table"),
     "report": ("sam_repro.report.__main__", "claims, plans, states and tables"),
     "runs": ("sam_repro.runs.__main__", "list, compare, export and remove what has been run"),
     "study": ("sam_repro.study.__main__", "look at methods: the toy problem"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -41,6 +42,32 @@ def test_a_method_that_is_a_new_combination_is_one_file(project: Path) -> None:
         "name: mine\nascent: batch\ndirection: minus_ema\ngeometry: filterwise\neta: 0.01\nrho: 0.3\n"
     )
     assert trained(project, "method=mine")["status"] == "done"
+
+
+MINE = """\
+title: Tiny
+source: {paper: mine, where: here}
+metric: test_accuracy
+unit: "%"
+n: 1
+overrides: [OVERRIDES]
+columns: {sgd: {overrides: [method=plain]}}
+rows: {a: {claims: {sgd: "50.00"}}}
+"""
+
+
+@pytest.mark.slow
+def test_a_table_is_one_file_and_takes_a_column_more(project: Path) -> None:
+    (project / "configs/table/mine").mkdir()
+    of_run = [word for word in TINY if not word.startswith(("results_dir=", "track", "runtime.threads"))]
+    (project / "configs/table/mine/1.yaml").write_text(MINE.replace("OVERRIDES", ", ".join(map(repr, of_run))))
+    env = os.environ | {"PYTHONPATH": str(project)}
+    words = ["sweep", "table=mine/1", "column=other:method=sam,method.rho=0.07", "cells=a/*", "track=none"]
+    done = subprocess.run(command(*words), cwd=project, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "2 of 2 runs trained, 0 left" in done.stdout
+    assert re.search(r"^\| a \| other \| – \|.*\| 1 of 1", done.stdout, re.MULTILINE)
+    assert (project / "results/tables/mine/1+other.md").exists()
 
 
 AGAINST = '''"""d = -(m + weight g), m the last step's g: descend before descending."""

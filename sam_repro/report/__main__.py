@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sam_repro import signals
 from sam_repro.errors import USER_ERROR, UserError, command, hint
+from sam_repro.tables.extend import column
 from sam_repro.words import HELP, Words, parse
 
 FORMATS = ("md", "tex", "html", "json", "csv")
@@ -15,7 +16,12 @@ DATA = ("json", "csv")
 # command -> its formats
 OFFERED = {"render": FORMATS, "claims": DATA, "plan": DATA, "status": DATA, "discrepancies": ("json",)}
 COMMANDS = ("list", "claims", "discrepancies", "plan", "status", "render", "runs", "import", "verify", "judge")
-SETTINGS = {"plan": ("budget", "device"), "status": ("budget",), "render": ("budget",), "discrepancies": ("table",)}
+SETTINGS = {
+    "plan": ("budget", "device", "column"),
+    "status": ("budget", "column"),
+    "render": ("budget", "column"),
+    "discrepancies": ("table",),
+}
 FLAGS = {"--results-dir": True, "--format": True, "--json": False, "--out": True}
 
 USAGE = """\
@@ -32,6 +38,7 @@ sam-repro report judge < LINES_OF_JSON
 
 The papers' tables: claimed beside measured. TABLE is a name that `list` prints.
 
+  column=NAME:OVERRIDE,...   one column more in plan, status or render, as a sweep trains it
   results_dir=results   where the ledger and the runs are; --results-dir too
   --json                the same as --format json
   --out DIRECTORY       where `runs` writes its table and picture (RESULTS_DIR/demo)"""
@@ -42,7 +49,7 @@ def main(words: list[str]) -> int:
     if not words or set(words) & set(HELP):
         print(USAGE)
         return 0 if words else USER_ERROR
-    return _run(parse(words, FLAGS, settings=("results_dir", "budget", "device")))
+    return _run(parse(words, FLAGS, settings=("results_dir", "budget", "device", "column")))
 
 
 def _run(given: Words) -> int:
@@ -60,6 +67,7 @@ def _run(given: Words) -> int:
         if key not in (known := SETTINGS.get(name, ())):
             raise UserError(f"{key}= is no setting of {name}" + (f": there are {', '.join(known)}" if known else ""))
     form = _format(name, given)
+    added = column(settings["column"]) if "column" in settings else None
     match name:
         case "runs":
             return commands.runs(words, results, Path(given.flags.get("--out", results / "demo")))
@@ -76,13 +84,15 @@ def _run(given: Words) -> int:
         case "discrepancies":
             return commands.discrepancies(table or settings.get("table"), form)
         case "plan":
-            return commands.plan(table, settings.get("budget", "paper"), settings.get("device", "a100"), results, form)
+            return commands.plan(
+                table, settings.get("budget", "paper"), settings.get("device", "a100"), results, form, added
+            )
         case "status":
-            return commands.status(table, settings.get("budget", "paper"), results, form)
+            return commands.status(table, settings.get("budget", "paper"), results, form, added)
         case "judge":
             return commands.judge_lines()
         case "render":
-            return commands.render(table, settings.get("budget"), form, results)
+            return commands.render(table, settings.get("budget"), form, results, added)
         case _:
             return commands.verify(results)
 

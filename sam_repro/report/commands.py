@@ -15,6 +15,7 @@ from sam_repro.config.budget import names
 from sam_repro.errors import USER_ERROR, UserError, hint
 from sam_repro.tables import spec
 from sam_repro.tables.chosen import named, readable
+from sam_repro.tables.extend import Column
 from sam_repro.tables.table import Table
 
 if TYPE_CHECKING:
@@ -62,11 +63,15 @@ def discrepancies(ref: str | None, form: str | None) -> int:
     return 0
 
 
-def plan(ref: str | None, budget: str, device: str, results: Path, form: str | None) -> int:
+def plan(
+    ref: str | None, budget: str, device: str, results: Path, form: str | None, added: Column | None = None
+) -> int:
     from sam_repro.report import plan_view
 
-    tables, code = _tables(ref)
-    everything = _planned(readable(spec.names())[0], budget)  # the others too: a run may be shared with them
+    tables, code = _tables(ref, added)
+    asked = {table.ref for table in tables}
+    others = [table for table in readable(spec.names())[0] if table.ref not in asked]
+    everything = _planned([*tables, *others], budget)  # a run may be shared with the others
     entries = _entries(results)
     found = plan_view.summarise({t.ref: everything[t.ref] for t in tables}, everything, entries, results, device)
     match form:
@@ -79,10 +84,10 @@ def plan(ref: str | None, budget: str, device: str, results: Path, form: str | N
     return _broken([p for t in tables for p in everything[t.ref]]) or code
 
 
-def status(ref: str | None, budget: str, results: Path, form: str | None) -> int:
+def status(ref: str | None, budget: str, results: Path, form: str | None, added: Column | None = None) -> int:
     from sam_repro.report import status_view
 
-    tables, code = _tables(ref)
+    tables, code = _tables(ref, added)
     planned = _planned(tables, budget)
     entries = _entries(results)
     found = status_view.collect(tables, planned, entries, results)
@@ -96,12 +101,14 @@ def status(ref: str | None, budget: str, results: Path, form: str | None) -> int
     return _broken([p for t in tables for p in planned[t.ref]]) or code
 
 
-def render(ref: str | None, budget: str | None, form: str | None, results: Path) -> int:
+def render(ref: str | None, budget: str | None, form: str | None, results: Path, added: Column | None = None) -> int:
     from sam_repro.report import write
 
+    if added and form == "html":
+        raise UserError("column=: the page has the published tables alone; print yours as md, tex, json or csv")
     if ref and form == "html":
         named(ref)
-    tables, code = _tables(ref if form != "html" else None)  # the page is one, with every table
+    tables, code = _tables(ref if form != "html" else None, added)  # the page is one, with every table
     entries = _entries(results)
     budgets = [budget] if budget else write.budgets(entries, tables)
     planned = {name: _planned(tables, name) for name in budgets}
@@ -204,9 +211,11 @@ def _csv(rows: Iterable[Mapping[str, Any]]) -> str:
     return out.getvalue()
 
 
-def _tables(word: str | None) -> tuple[list[Table], int]:
+def _tables(word: str | None, added: Column | None = None) -> tuple[list[Table], int]:
     """Those of this name, of this paper, or all; and the exit code: one that is no table does not stop the others."""
-    tables, mistakes = readable(named(word) if word else spec.names())
+    if added and not word:
+        raise UserError("column=: name the table that it is added to, as in table=asam/2")
+    tables, mistakes = readable(named(word) if word else spec.names(), added=added)
     if mistakes and not tables:
         raise UserError(mistakes[0])
     for mistake in mistakes:

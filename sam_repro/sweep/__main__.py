@@ -32,8 +32,8 @@ def sweep(options: Options) -> int:
     if options.launcher == "slurm":
         slurm.launcher_parameters(options.submit)
     places = slots(options.gpus, options.per_gpu, options.slots, options.ranks)
-    patterns = [pattern for pattern in options.cells.split(",") if pattern]
-    found = work(options.table.split(","), options.budget, patterns, options.overrides, options.results)
+    refs = options.table.split(",")
+    found = work(refs, options.budget, options.patterns, options.overrides, options.results, options.column)
     todo = missing(found.tasks, options.results)
     notes = [f"note: {note}" for note in found.notes]
     notes.append(f"{len(found.tasks)} runs, {len(found.tasks) - len(todo)} done, {len(todo)} to train")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sam_repro.errors import UserError
 from sam_repro.tables.chosen import papers
+from sam_repro.tables.extend import Column, column
 from sam_repro.words import parse as words_of
 
 USAGE = """\
@@ -15,6 +16,7 @@ sam-repro sweep table=asam/2 budget=mini [SETTING=VALUE ...] [OVERRIDE ...] [--d
 Trains what is missing of a table: every run once, whoever else works on the same results. Started again it goes on.
 
   table=asam/2,asam/3      tables or whole papers, as `sam-repro report list` names them
+  column=mine:method=sam,method.rho=0.07   one column more, for this command: trained and shown beside the others
   cells=resnet20/*         only the cells whose ROW/COLUMN matches (several: comma)
   budget=mini              paper (default), mini or smoke
   gpus=0-7 per_gpu=2       two runs at once on each of eight GPUs; with runtime.ranks=4 on each group of four
@@ -32,6 +34,7 @@ Anything else is an override of every run: dataset.root=/data track=none runtime
 class Options:
     table: str = ""
     cells: str = ""
+    column: Column | None = None
     budget: str = "paper"
     gpus: str | None = None
     per_gpu: int = 1
@@ -45,11 +48,17 @@ class Options:
     overrides: list[str] = field(default_factory=list)
 
     @property
+    def patterns(self) -> list[str]:
+        """Of the cells: all of them, or with a column of the user's own that column's."""
+        named = [pattern for pattern in self.cells.split(",") if pattern]
+        return named or ([f"*/{self.column.id}"] if self.column else [])
+
+    @property
     def results(self) -> Path:
         return Path(self.results_dir)
 
 
-_SETTINGS = ("table", "cells", "budget", "gpus", "per_gpu", "slots", "launcher", "results_dir", "stale")
+_SETTINGS = ("table", "cells", "column", "budget", "gpus", "per_gpu", "slots", "launcher", "results_dir", "stale")
 _REFUSED = {
     "seed": "a cell's seeds are the table's; budget.seeds=1 takes fewer of them",
     "force": "to train a run again delete its folder in results/runs and its line in the ledger",
@@ -98,8 +107,10 @@ def _checked(options: Options) -> Options:
     return options
 
 
-def _typed(key: str, value: str) -> str | int | float:
+def _typed(key: str, value: str) -> str | int | float | Column:
     kind = {f.name: f.type for f in fields(Options)}[key]
+    if key == "column":
+        return column(value)
     if kind == "int":
         return _whole(key, value)
     if kind == "float":

@@ -13,6 +13,7 @@ from sam_repro.runs.restore import known, restore
 from sam_repro.runs.run import Run
 from sam_repro.tables import spec
 from sam_repro.tables.chosen import named
+from sam_repro.tables.extend import Column
 from sam_repro.tables.plan import Planned, plan
 from sam_repro.tables.table import Table
 
@@ -51,11 +52,18 @@ class Work:
     notes: list[str]  # what the user should know
 
 
-def work(refs: Sequence[str], budget: str, patterns: Sequence[str], extra: Sequence[str], results: Path) -> Work:
+def work(
+    refs: Sequence[str],
+    budget: str,
+    patterns: Sequence[str],
+    extra: Sequence[str],
+    results: Path,
+    added: Column | None = None,
+) -> Work:
     """All runs of the tables, or of those cells whose row/column matches a pattern, with extra overrides."""
     if budget not in options("budget"):
         raise UserError(f"budget={budget}: there is no such budget.{nearest(budget, options('budget'))}")
-    tables = [_chosen(spec.load(ref).at(budget), patterns) for word in refs for ref in named(word)]
+    tables = [_chosen(spec.load(ref, added=added).at(budget), patterns) for word in refs for ref in named(word)]
     if not any(table.cells for table in tables):
         raise UserError(f"cells={','.join(patterns)}: no cell matches; write ROW/COLUMN, as in cells=resnet20/asam")
     planned = _planned([_with(table, extra) for table in tables], budget)

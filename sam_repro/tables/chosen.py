@@ -7,6 +7,7 @@ from pathlib import Path
 from sam_repro import CONFIGS
 from sam_repro.errors import UserError, hint
 from sam_repro.tables import spec
+from sam_repro.tables.extend import Column
 from sam_repro.tables.table import Table
 
 
@@ -27,12 +28,12 @@ def papers(configs: Path = CONFIGS) -> set[str]:
     return {ref.partition("/")[0] for ref in spec.names(configs)}
 
 
-def readable(refs: list[str], configs: Path = CONFIGS) -> tuple[list[Table], list[str]]:
+def readable(refs: list[str], configs: Path = CONFIGS, added: Column | None = None) -> tuple[list[Table], list[str]]:
     """The tables among them, and a sentence for each that is none: a slip in one file stops that table alone."""
     tables, mistakes = list[Table](), list[str]()
     for ref in refs:
         try:
-            tables.append(spec.load(ref, configs))
+            tables.append(spec.load(ref, configs, added))
         except UserError as mistake:
             mistakes.append(str(mistake))
     return tables, mistakes

@@ -18,6 +18,7 @@
     footnotes: [...]             # and `discrepancies: [ids]` of docs/discrepancies.yaml, as rows and columns may have
     points: [[sam, sgd], [asam, sgd]]  # what the table is about: the first column, or row, is said to be better
     miniature: {...}             # the same question for a laptop, in these same words: sam_repro.tables.miniature
+    extends: asam/2              # all that stands there, and this on top: sam_repro.tables.extend
 
 A cell is its row's experiment with these overrides on top; the recipe stands in the experiment alone. A column without
 overrides takes the experiment's own method. A claim is the printed text, so that the YAML can be laid beside the paper;
@@ -38,6 +39,7 @@ from sam_repro.errors import UserError, hint
 from sam_repro.files.read import DamagedError, read_yaml
 from sam_repro.files.strict import Fields, Kinds, mapping, shown, typed_keys
 from sam_repro.tables.discrepancies import refs
+from sam_repro.tables.extend import Column, extended, with_column
 from sam_repro.tables.miniature import inherited
 from sam_repro.tables.table import Cell, Claim, Line, Pair, Table
 from sam_repro.tables.verdicts import MARGIN
@@ -66,22 +68,39 @@ def _files(configs: Path) -> dict[str, Path]:
     return {file.relative_to(root).with_suffix("").as_posix(): file for root in roots for file in root.glob("*/*.yaml")}
 
 
-def load(ref: str, configs: Path = CONFIGS) -> Table:
-    known = _files(configs)
-    if ref not in known:
-        raise UserError(f"unknown table {ref!r}: {hint(ref, sorted(known))}")
-    path = known[ref]
-    try:
-        data = read_yaml(path)
-    except (DamagedError, FileNotFoundError) as error:
-        raise UserError(f"table {ref}: {' '.join(str(error).split())}") from None
-    table = _table(ref, data, figure=path.parents[1].name == "figure")
+def load(ref: str, configs: Path = CONFIGS, added: Column | None = None) -> Table:
+    """The table of this name; with a column more it is another table, asam/2+mine."""
+    data = _read(ref, configs)
+    figure = _files(configs)[ref].parents[1].name == "figure"
+    if added:
+        ref, data = f"{ref}+{added.id}", with_column(f"table {ref}", data, added)
+    table = _table(ref, data, figure=figure)
     if not data.get("miniature"):
         return table
     small = _table(ref, inherited(f"table {ref} miniature", data), figure=table.figure)
     claimed = {(pair.better, pair.worse): pair.claimed for pair in table.pairs}
     pairs = [replace(pair, claimed=claimed.get((pair.better, pair.worse))) for pair in small.pairs]
     return replace(table, miniature=replace(small, pairs=tuple(pairs), is_miniature=True))
+
+
+def _read(ref: str, configs: Path, extending: tuple[str, ...] = ()) -> Fields:
+    """What the table's file says, on top of the table that it extends."""
+    known = _files(configs)
+    if ref not in known:
+        of_file = f"table {extending[-1]} extends the " if extending else ""
+        raise UserError(f"{of_file}unknown table {ref!r}: {hint(ref, sorted(known))}")
+    if ref in extending:
+        raise UserError(f"table {ref}: it extends itself, by way of {', '.join(extending)}")
+    try:
+        data = read_yaml(known[ref])
+    except (DamagedError, FileNotFoundError) as error:
+        raise UserError(f"table {ref}: {' '.join(str(error).split())}") from None
+    own = mapping(f"table {ref}", data)
+    if not isinstance(base := own.pop("extends", ""), str):
+        raise UserError(f"table {ref}: extends must be the name of a table, is {shown(base)}")
+    if not base:
+        return own
+    return dict(extended(_read(base, configs, (*extending, ref)), own))
 
 
 def load_all(configs: Path = CONFIGS) -> list[Table]:

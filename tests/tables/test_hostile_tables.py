@@ -33,6 +33,8 @@ HOSTILE = {
     "a key that is a list": GOOD + "? [a, b]\n: 1\n",
     "a point of numbers": GOOD + "points: [[1, {}]]\n",
     "a miniature that is none": GOOD + "miniature: {rows: 3}\n",
+    "a list that it extends": "extends: [asam/2]\n",
+    "itself that it extends": "extends: asam/9\n",
 }
 
 
@@ -64,7 +66,7 @@ def test_a_slip_in_one_table_stops_that_table_alone(
         shutil.copytree(CONFIGS / folder, tmp_path / folder)
     put(tmp_path, b"titel: x\n")
     assert [len(found) for found in readable(spec.names(tmp_path), tmp_path)] == [len(spec.names(tmp_path)) - 1, 1]
-    monkeypatch.setattr(commands, "readable", lambda refs: readable(refs, tmp_path))
+    monkeypatch.setattr(commands, "readable", lambda refs, **more: readable(refs, tmp_path, **more))
     monkeypatch.setattr(commands, "named", lambda word: named(word, tmp_path))
     monkeypatch.setattr(spec.names, "__defaults__", (tmp_path,))
     assert main(["list"]) == 2
