@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -30,7 +29,8 @@ from sam_repro.engine.schedule import Schedule
 from sam_repro.engine.setup import prepare
 from sam_repro.engine.state import TrainState
 from sam_repro.engine.step import Stepper
-from sam_repro.errors import DISK_FULL, INTERRUPTED, UserError, end
+from sam_repro.errors import DISK_FULL, FULL, INTERRUPTED, UserError, end
+from sam_repro.files.atomic import in_the_way
 from sam_repro.files.lines import encode_indented
 from sam_repro.record import Recorder, summarise, write_atomic
 from sam_repro.record.environment import environment
@@ -41,7 +41,6 @@ from sam_repro.runs.lease import DONE, FAILED, STOPPED, Lease, kept, to_train
 from sam_repro.runs.outcome import already, finished, in_words
 from sam_repro.runs.run import Run
 
-FULL = (errno.ENOSPC, errno.EDQUOT)
 EXPENSIVE = 8  # passes a step, above which a run says its cost before it starts
 
 
@@ -178,7 +177,11 @@ def leased(run: Run, ranks: Ranks) -> Iterator[bool]:
     lease, mistake = None, ""
     if ranks.main:
         try:
-            ledger.probe(run.results)  # what would be wrong after the training is better said before it
+            # What would be wrong after the training is better said before it.
+            ledger.probe(run.results)
+            curve = archive.path(run.results, run.id)
+            if blocked := in_the_way([*run.written(), curve], [run.path, run.checkpoints, curve.parent]):
+                raise UserError(blocked)
             lease = to_train(run, lambda: bool(signals.received), lambda text: print(text, flush=True))
         except UserError as error:
             mistake = str(error)

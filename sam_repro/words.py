@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from sam_repro.errors import UserError, nearest
 
@@ -42,6 +43,13 @@ def parse(words: Sequence[str], flags: Mapping[str, bool], settings: Collection[
             value = rest.pop(0)
         found.flags[key] = value
     return found
+
+
+def stored_in(given: str | None) -> Path:
+    """The results folder that was given, which must be there, or the default one, which a first run will make."""
+    if given is not None and not Path(given).is_dir():
+        raise UserError(f"results_dir={given}: there is no such folder")
+    return Path(given or "results")
 
 
 def _offer(flags: Collection[str]) -> str:

@@ -21,6 +21,7 @@ _OVERRIDE = re.compile(r"(?P<plus>\+{0,2})(?P<key>[^=]*?)(?P<package>@[^=]*)?=(?
 _PLAIN = re.compile(r"([A-Za-z_/]|\.{1,2}/)[\w./-]*", re.ASCII)  # nothing that Hydra takes for a number
 _WORDS = ("null", "true", "false", "nan", "inf")  # nor for one of these
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+_SCIENTIFIC = re.compile(r"(?<![\w.])\d+(?:\.\d*)?[eE]\+?\d\d?(?![\w.])")
 _SEVERAL = re.compile(r"(?:choice|range|interval|glob|shuffle|sort|tag)\(.*\)", re.DOTALL)
 # Of Hydra's own keys those that say where and how runs are started. Others, its callbacks and loggers above all, call
 # what they are told to.
@@ -50,6 +51,8 @@ def _readable(word: str, several: bool) -> str:
         raise UserError(f"{key}: a configuration is values; it calls no code, so that _target_ is nothing for it")
     if key in groups() and not re.fullmatch(r"[\w./,'\"-]+|choice\(.*\)", value, re.ASCII):
         raise UserError(f"{word}: write one option, {key}=NAME.{nearest(value, options(key))}")
+    if key in _whole_numbers():
+        return word[: -len(value)] + _SCIENTIFIC.sub(_whole, value) if value else word
     if key not in _texts():
         return word
     return f"{found['plus']}{key}{found['package'] or ''}={_text(key, value, several)}"
@@ -65,6 +68,12 @@ def _text(key: str, value: str, several: bool) -> str:
     if "${" in value:  # what is written into the run's folder would be filled in whenever it is read
         raise UserError(f"{key}: ${{...}} is filled in by a shell, not here: write the text itself")
     return quoted(value)
+
+
+def _whole(found: re.Match[str]) -> str:
+    """1e3 as 1000, which is no float for Hydra."""
+    number = float(found[0])
+    return str(int(number)) if number.is_integer() else found[0]
 
 
 def quoted(text: str) -> str:
@@ -98,6 +107,12 @@ def known() -> tuple[str, ...]:
 def _texts() -> dict[str, bool]:
     """The keys whose value is a text -> whether null is one of their values too."""
     return {key: type_ is not str for key, type_ in _keys(Config(), "") if type_ in (str, str | None)}
+
+
+@cache
+def _whole_numbers() -> frozenset[str]:
+    """The keys whose value is a whole number."""
+    return frozenset(key for key, type_ in _keys(Config(), "") if type_ in (int, int | None))
 
 
 def _keys(node: Any, prefix: str) -> Iterator[tuple[str, Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -39,6 +39,17 @@ def write_atomic(path: str | os.PathLike[str], content: bytes | str) -> None:
     """Write the whole content of a small file. Text is UTF-8 and its newlines stay as they are."""
     with open_atomic(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
+
+
+def in_the_way(files: Iterable[Path], folders: Iterable[Path]) -> str:
+    """What keeps files and folders from being written because it is none, such as a folder in a file's place; or ""."""
+    for path in files:
+        if os.path.lexists(path) and not path.is_file():
+            return f"{path} is no file, and one is to be written there: move it away"
+    for path in folders:
+        if os.path.lexists(path) and not path.is_dir():
+            return f"{path} is no folder, and one is to be written there: move it away"
+    return ""
 
 
 def sync_folder(folder: Path) -> None:

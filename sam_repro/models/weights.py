@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from pathlib import Path
 from zipfile import ZipFile, is_zipfile
 
@@ -28,10 +30,12 @@ def read_weights(path: str, sha256: str | None = None) -> dict[str, Tensor]:
             state: object = load_file(path)
         else:
             _refuse_bomb(path)
-            state = torch.load(path, map_location="cpu", weights_only=True)
+            with warnings.catch_warnings(action="ignore"):
+                state = torch.load(path, map_location="cpu", weights_only=True)
+    except UserError:
+        raise
     except Exception as error:  # torch and safetensors raise half a dozen types for a file that is not theirs
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise UserError(f"model.weights={path} is refused: not a plain file of tensors ({reason})") from error
+        raise UserError(f"model.weights={path} is refused: not a plain file of tensors ({_why(error)})") from error
     for key in WRAPPERS:
         if isinstance(state, dict) and isinstance(state.get(key), dict):
             state = state[key]
@@ -40,13 +44,22 @@ def read_weights(path: str, sha256: str | None = None) -> dict[str, Tensor]:
     return {_bare(name): tensor for name, tensor in state.items()}
 
 
+def _why(error: Exception) -> str:
+    """In our words: torch's are those of its parser, or advise to run what is in the file."""
+    if found := re.search(r"unsupported global:? (?:GLOBAL )?([\w.]+)", str(error), re.IGNORECASE):
+        return f"it holds a {found[1]}"
+    return "torch.save(model.state_dict(), FILE) writes one"
+
+
 def _refuse_bomb(path: str) -> None:
     """torch stores tensors uncompressed; a few compressed megabytes could unfold to more than there is memory."""
     if is_zipfile(path):
         with ZipFile(path) as archive:
             members = archive.infolist()
         if sum(member.file_size for member in members) > Path(path).stat().st_size:
-            raise ValueError("its tensors are compressed: save it anew with torch.save")
+            raise UserError(
+                f"model.weights={path} is refused: its tensors are compressed; save it anew with torch.save"
+            )
 
 
 def _bare(name: str) -> str:

@@ -77,6 +77,11 @@ class RunFolder:
         """Of debug=profile."""
         return self.path / "trace.json"
 
+    def written(self) -> list[Path]:
+        """The files that a training writes, its leases aside."""
+        fixed = [self.config, self.env, self.metrics, self.events, self.summary, self.done, self.evaluations]
+        return [*fixed, self.weights, self.best_weights, *self.kept_weights()]
+
     @property
     def wandb(self) -> Path:
         """W&B's own folder."""

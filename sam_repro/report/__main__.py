@@ -9,7 +9,7 @@ from pathlib import Path
 from sam_repro import signals
 from sam_repro.errors import USER_ERROR, UserError, command, hint
 from sam_repro.tables.extend import column
-from sam_repro.words import HELP, Words, parse
+from sam_repro.words import HELP, Words, parse, stored_in
 
 FORMATS = ("md", "tex", "html", "json", "csv")
 DATA = ("json", "csv")
@@ -62,7 +62,9 @@ def _run(given: Words) -> int:
         settings |= {key: value for key, equals, value in (word.partition("=") for word in words) if equals}
         words = [word for word in words if "=" not in word]
         words += [settings.pop("table")] if "table" in settings else []  # as a sweep has it
-    results = Path(settings.pop("results_dir", given.flags.get("--results-dir", "results")))
+    folder = settings.pop("results_dir", given.flags.get("--results-dir"))
+    # Where nothing has run yet there is still something to plan, to render and to import into.
+    results = stored_in(folder) if name in ("status", "verify", "runs") else Path(folder or "results")
     for key in settings:
         if key not in (known := SETTINGS.get(name, ())):
             raise UserError(f"{key}= is no setting of {name}" + (f": there are {', '.join(known)}" if known else ""))

@@ -12,7 +12,7 @@ from sam_repro.files.atomic import write_atomic
 from sam_repro.report import runs_view
 from sam_repro.runs.compare import Shown, chosen, collect
 from sam_repro.runs.lease import latest
-from sam_repro.words import HELP, Words, parse
+from sam_repro.words import HELP, Words, parse, stored_in
 
 USAGE = """\
 sam-repro runs list [FILTER=VALUE ...] [--format csv|json|md|tex]      a line a run; labels say what differs
@@ -46,7 +46,7 @@ def main(words: list[str]) -> int:
     form = given.flags.get("--format")
     if form is not None and form not in runs_view.FORMATS:
         raise UserError(f"--format {form}: there are {', '.join(runs_view.FORMATS)}")
-    results = Path(given.settings.pop("results_dir", "results"))
+    results = stored_in(given.settings.pop("results_dir", None))
     shown = _selected(name, given, results)
     match name:
         case "list":

@@ -17,7 +17,7 @@ from sam_repro import start
 from sam_repro.config.compose import compose, keys
 from sam_repro.config.compose_many import compose_all
 from sam_repro.config.groups import groups
-from sam_repro.config.overrides import quoted
+from sam_repro.config.overrides import quoted, readable
 from sam_repro.errors import UserError
 
 TEXTS = [
@@ -47,6 +47,21 @@ def test_many_at_once_read_texts_alike() -> None:
 def test_quotes_of_ones_own_and_null_stay() -> None:
     config = compose(["results_dir='a, b'", "track.entity=null", 'dataset.root="c"'])
     assert (config.results_dir, config.track.entity, config.dataset.root) == ("a, b", None, "c")
+
+
+def test_a_whole_number_may_be_written_with_an_exponent() -> None:
+    config = compose(["schedule.epochs=1e3", "budget.max_steps=2.5E+2", "seed=3e0", "base_optimizer.lr=1e-3"])
+    assert (config.schedule.epochs, config.budget.max_steps, config.seed, config.base_optimizer.lr) == (
+        1000,
+        250,
+        3,
+        1e-3,
+    )
+    with pytest.raises(UserError, match=r"schedule\.epochs"):
+        compose(["schedule.epochs=1.5e0"])
+    assert readable(["seed=1e1,2e1", "loop.batch_size=choice(1e1,16)"], several=True) == [
+        "seed=10,20", "loop.batch_size=choice(10,16)",
+    ]  # fmt: skip
 
 
 MISTAKES = {

@@ -84,13 +84,33 @@ def test_a_pickle_that_runs_code_is_refused(name, writer, tmp_path, shipped):
     assert not marker.exists()
 
 
-@pytest.mark.parametrize("content", [b"", b"nonsense"])
+NO_WEIGHTS = [
+    b"",
+    b"nonsense",
+    b"root:x:0:0:root:/root:/bin/sh\n",
+    b"s",
+    b"\n\n",
+    pickle.dumps([1]),
+    b"PK\5\6" + bytes(18),
+]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("content", NO_WEIGHTS)
 @pytest.mark.parametrize("suffix", [".safetensors", ".pth"])
-def test_a_broken_file_is_named(content, suffix, tmp_path, shipped):
+def test_a_broken_file_is_named_and_no_parser_speaks(content, suffix, tmp_path, shipped):
     path = tmp_path / f"broken{suffix}"
     path.write_bytes(content)
-    with pytest.raises(UserError, match=r"broken.* is refused"):
+    with pytest.raises(
+        UserError, match=r"broken.* is refused: not a plain file of tensors \(torch\.save\(.*writes one"
+    ):
         build(shipped("resnet8", weights=str(path)), 10, 32)
+
+
+def test_a_whole_model_in_a_file_is_told_from_its_weights(tmp_path, shipped):
+    torch.save(torch.nn.Linear(1, 1), tmp_path / "model.pth")
+    with pytest.raises(UserError, match=r"\(it holds a torch\.nn\.modules\.linear\.Linear\)$"):
+        build(shipped("resnet8", weights=str(tmp_path / "model.pth")), 10, 32)
 
 
 def test_a_missing_file_is_named(shipped):

@@ -124,6 +124,14 @@ def test_a_mistake_is_one_line_and_exit_2(words: list[str], says: str, tmp_path:
     assert list(tmp_path.iterdir()) == [], "nothing is written"
 
 
+@pytest.mark.parametrize("words", [["status", "asam/6"], ["verify"], ["runs", "01"]])
+def test_a_results_folder_that_is_not_there_is_a_slip(words: list[str], tmp_path: Path) -> None:
+    done = report(*words, results=tmp_path / "typo", code=2)
+    assert done.stderr == f"error: results_dir={tmp_path / 'typo'}: there is no such folder\n"
+    assert not (tmp_path / "typo").exists()
+    assert report("plan", "asam/6", results=tmp_path / "later").stdout, "what has not begun can be planned"
+
+
 def test_a_ledger_from_a_newer_version_is_refused(tmp_path: Path) -> None:
     line = json.dumps({"version": 999, "run_id": "x", "finished": "2030-01-01"})
     (tmp_path / ledger.FILE).write_text(line + "\n")

@@ -10,14 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 from commands import ROOT, TINY
 
 from sam_repro.config.compose import compose
 from sam_repro.config.identity import plain, run_id
+from sam_repro.engine.ranks import Ranks
 from sam_repro.errors import UserError
 from sam_repro.record.folder import RunFolder
+from sam_repro.runs import archive
 from sam_repro.runs.run import Run, stored_runs
+from sam_repro.train import leased
 
 FILES = [name for name, value in vars(RunFolder).items() if isinstance(value, property)]
 
@@ -110,3 +114,27 @@ def test_a_damaged_configuration_is_one_line(tmp_path: Path, content: str | None
     with pytest.raises(UserError, match=r"config\.yaml is no configuration of a run") as error:
         run.stored()
     assert len(" ".join(str(error.value).split())) < 500
+
+
+def things_written(run: Run) -> list[Path]:
+    return [*run.written(), run.weights_of(1), run.checkpoints, archive.path(run.results, run.id)]
+
+
+@pytest.mark.parametrize("place", range(len(things_written(Run(Path("r/runs/x"))))))
+@pytest.mark.parametrize("nowhere", [False, True])
+def test_what_stands_where_a_run_writes_is_told_before_it_writes(tmp_path: Path, place: int, nowhere: bool) -> None:
+    run = Run.of(replace(compose([]), results_dir=str(tmp_path)))
+    path = things_written(run)[place]
+    path.parent.mkdir(parents=True)
+    if nowhere:
+        path.symlink_to("nowhere/at/all")
+    elif path == run.checkpoints:
+        path.write_text("mine")
+    else:
+        (path / "mine").mkdir(parents=True)
+    with (
+        pytest.raises(UserError, match=rf"{path} is no (file|folder), and one is to be written there: move it away"),
+        leased(run, Ranks(0, 1, torch.device("cpu"))),
+    ):
+        pass
+    assert not run.lease_numbers()
