@@ -8,6 +8,7 @@ from sam_repro import own
 from sam_repro.errors import UserError
 from sam_repro.models import catalog
 from sam_repro.models.catalog import Architecture, ModelConfig, Stem
+from sam_repro.models.layers import slice_narrow
 from sam_repro.models.pyramidnet import PyramidNet
 from sam_repro.models.resnet_cifar import ResNetCifar
 from sam_repro.models.weights import load_weights
@@ -21,8 +22,8 @@ def build(config: ModelConfig, classes: int, image_size: int) -> nn.Module:
     if config.architecture is Architecture.timm or config.pretrained:
         from sam_repro.models.third_party import timm_model
 
-        return timm_model(config, classes, image_size)
-    model = _untrained(config, classes, image_size)
+        return slice_narrow(timm_model(config, classes, image_size))
+    model = slice_narrow(_untrained(config, classes, image_size))
     if config.weights is not None:
         load_weights(model, config.weights, config.weights_sha256)
     return model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torch import Tensor, nn
+from torch.nn import functional
 
 
 def conv3x3(inputs: int, outputs: int, stride: int = 1) -> nn.Conv2d:
@@ -11,6 +12,28 @@ def conv3x3(inputs: int, outputs: int, stride: int = 1) -> nn.Conv2d:
 
 def conv1x1(inputs: int, outputs: int, stride: int = 1) -> nn.Conv2d:
     return nn.Conv2d(inputs, outputs, 1, stride=stride, bias=False)
+
+
+class Sliced(nn.Conv2d):
+    """A 1x1 convolution with a stride, computed as one without on every so many pixels."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows, columns = self.stride
+        return functional.conv2d(x[:, :, ::rows, ::columns], self.weight, self.bias, groups=self.groups)
+
+
+def slice_narrow(model: nn.Module) -> nn.Module:
+    """Give a model's strided 1x1 convolutions of few channels a form that torch survives.
+
+    On a CPU with several threads the backward pass of a channels-last one on fewer than 16 channels and an odd number
+    of samples writes beyond its memory (seen in torch 2.15): the process dies, there or later.
+    """
+    for module in model.modules():
+        if type(module) is not nn.Conv2d or module.in_channels >= 16:
+            continue
+        if (module.kernel_size, module.padding) == ((1, 1), (0, 0)) and module.stride != (1, 1):
+            module.__class__ = Sliced
+    return model
 
 
 def global_average(x: Tensor) -> Tensor:

@@ -7,10 +7,12 @@ import sys
 import pytest
 import torch
 import torch.nn.functional as F
+from commands import TINY
 from torch import nn
 
 from sam_repro import CONFIGS
 from sam_repro.models import build
+from sam_repro.models.layers import Sliced, slice_narrow
 from sam_repro.models.pyramidnet import PyramidNet
 
 IMAGENET = ("vit_s16", "vit_b16", "deit_s", "resnet50_imagenet")
@@ -126,3 +128,47 @@ def test_own_models_import_neither_timm_nor_torchvision():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+ODD_BATCHES = """
+import torch
+from torch import nn
+from sam_repro.models.layers import slice_narrow
+torch.set_num_threads(2)
+for channels in (3, 4, 12, 15):
+    strided = slice_narrow(nn.Sequential(nn.Conv2d(channels, 24, 1, stride=2))).to(memory_format=torch.channels_last)
+    for samples in 3 * (7, 31):
+        images = torch.randn(samples, channels, 32, 32).to(memory_format=torch.channels_last).requires_grad_()
+        strided(images).sum().backward()
+print("alive")
+"""
+
+
+def test_narrow_strided_convolutions_live_through_odd_batches_on_two_threads():
+    """Torch's own corrupts memory there, so it takes a process of its own."""
+    out = subprocess.run([sys.executable, "-c", ODD_BATCHES], capture_output=True, text=True, check=False)
+    assert (out.returncode, out.stdout) == (0, "alive\n"), out.stderr
+
+
+def test_a_sliced_convolution_is_the_strided_one():
+    torch.manual_seed(0)
+    strided = nn.Conv2d(4, 8, 1, stride=2, dtype=torch.float64)
+    images = torch.randn(2, 4, 9, 9, dtype=torch.float64)
+    expected = strided(images)
+    (sliced,) = slice_narrow(nn.Sequential(strided))
+    assert isinstance(sliced, Sliced)
+    torch.testing.assert_close(sliced(images), expected, rtol=1e-14, atol=1e-14)
+
+
+@pytest.mark.parametrize(("model", "narrow"), [({"width": 4}, 2), ({"width": 16}, 0), ({"name": "fastvit_t8"}, 1)])
+def test_every_narrow_strided_convolution_of_a_model_is_sliced(model, narrow, shipped):
+    with torch.device("meta"):
+        made = build(shipped("timm" if "name" in model else "resnet8", **model), 10, 32)
+    assert sum(isinstance(module, Sliced) for module in made.modules()) == narrow
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batches", [["loop.micro_batch=7"], ["loop.batch_size=31"]])
+def test_a_narrow_run_of_odd_batches_ends_on_two_threads(batches, cli):
+    out = cli(*TINY, "runtime.threads=2", "budget.train_images=496", *batches, timeout=300)
+    assert out.returncode == 0, out.stderr
