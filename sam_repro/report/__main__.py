@@ -15,11 +15,24 @@ FORMATS = ("md", "tex", "html", "json", "csv")
 DATA = ("json", "csv")
 # command -> its formats
 OFFERED = {"render": FORMATS, "claims": DATA, "plan": DATA, "status": DATA, "discrepancies": ("json",)}
-COMMANDS = ("list", "claims", "discrepancies", "plan", "status", "render", "runs", "import", "verify", "judge")
+COMMANDS = (
+    "list",
+    "claims",
+    "discrepancies",
+    "plan",
+    "status",
+    "render",
+    "choose",
+    "runs",
+    "import",
+    "verify",
+    "judge",
+)
 SETTINGS = {
     "plan": ("budget", "device", "column"),
     "status": ("budget", "column"),
     "render": ("budget", "column"),
+    "choose": ("budget",),
     "discrepancies": ("table",),
 }
 FLAGS = {"--results-dir": True, "--format": True, "--json": False, "--out": True}
@@ -31,12 +44,14 @@ sam-repro report discrepancies [TABLE] [--json]
 sam-repro report plan [TABLE] [budget=mini] [device=a100] [--format json|csv]
 sam-repro report status [TABLE] [budget=mini] [--format json|csv]
 sam-repro report render [TABLE] [budget=mini] [--format md|tex|html|json|csv]
+sam-repro report choose TABLE [budget=mini]
 sam-repro report runs RUN_ID_OR_FOLDER... [--out DIRECTORY]
 sam-repro report import LEDGER_FILE
 sam-repro report verify
 sam-repro report judge < LINES_OF_JSON
 
-The papers' tables: claimed beside measured. TABLE is a name that `list` prints.
+The papers' tables: claimed beside measured. TABLE is a name that `list` prints; `choose` makes the file of a tuned
+table's choices from its trials in the ledger.
 
   column=NAME:OVERRIDE,...   one column more in plan, status or render, as a sweep trains it
   results_dir=results   where the ledger and the runs are; --results-dir too
@@ -91,6 +106,8 @@ def _run(given: Words) -> int:
             )
         case "status":
             return commands.status(table, settings.get("budget", "paper"), results, form, added)
+        case "choose":
+            return commands.choose(_only(words, "a table"), settings.get("budget", "paper"), results)
         case "judge":
             return commands.judge_lines()
         case "render":

@@ -71,6 +71,7 @@ def plan(
     tables, code = _tables(ref, added)
     asked = {table.ref for table in tables}
     others = [table for table in readable(spec.names())[0] if table.ref not in asked]
+    tables = [part for table in tables for part in table.with_trials(budget)]
     everything = _planned([*tables, *others], budget)  # a run may be shared with the others
     entries = _entries(results)
     found = plan_view.summarise({t.ref: everything[t.ref] for t in tables}, everything, entries, results, device)
@@ -111,13 +112,27 @@ def render(ref: str | None, budget: str | None, form: str | None, results: Path,
     tables, code = _tables(ref if form != "html" else None, added)  # the page is one, with every table
     entries = _entries(results)
     budgets = [budget] if budget else write.budgets(entries, tables)
-    planned = {name: _planned(tables, name) for name in budgets}
+    planned = {name: _planned([t for table in tables for t in table.with_trials(name)], name) for name in budgets}
     if ref and form != "html":
         print("\n".join(write.one(table, planned, entries, results, form or "md") for table in tables), end="")
     paths = write.everything(tables, planned, entries, results, form, page=ref is None)
     for path in paths:
         print(path, file=sys.stderr if ref else sys.stdout)
     return _broken([p for cells in planned.values() for t in tables for p in cells[t.ref]]) or code
+
+
+def choose(ref: str | None, budget: str, results: Path) -> int:
+    """The file of a tuned table's choices, from the trials in the ledger."""
+    from sam_repro.tables import choosing
+
+    table = spec.load(ref or "").at(budget)
+    if not table.tune:
+        raise UserError(f"table {ref} has no `tune:` at budget={budget}: there is nothing to choose")
+    chosen = choosing.choose(table, budget, _entries(results), results)
+    for row, (ended, wanted) in chosen.waiting.items():
+        print(f"{row}: {ended} of {wanted} trials have ended", file=sys.stderr)
+    print(choosing.write(table, chosen))
+    return 0
 
 
 def judge_lines() -> int:

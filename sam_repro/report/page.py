@@ -96,7 +96,7 @@ def _table(joined: Joined, results: Path, compared: Rows) -> str:
         listing(notes(joined)),
     ]
     if any(result.finished for result in joined.results):
-        parts.append(_details(joined, results))
+        parts += [_details(joined, results), _trials(joined)]
         whole = curves.figure(joined) if table.figure else None
         drawn = curves.panels(joined, results)
         if whole or drawn:
@@ -160,7 +160,7 @@ def _details(joined: Joined, results: Path) -> str:
             escape(text.measured(result.last, places)),
             escape(text.interval(joined.measured(result), places)),
             escape(text.difference(result.difference, places)),
-            escape(text.runs(result)),
+            escape(text.runs_of(result)),
             escape(text.duration(result.seconds)),
             " ".join(_run(run.id, run.seed, results) for run in ended),
         )
@@ -170,6 +170,15 @@ def _details(joined: Joined, results: Path) -> str:
         rows.append(line(f"{labels[result.cell.row]}, {labels[result.cell.column]}", head, values, keys))
     inside = sortable(head, rows, small=True) + listing((*joined.hardware, *joined.versions))
     return f"<details><summary>Runs, intervals and differences</summary>{inside}</details>"
+
+
+def _trials(joined: Joined) -> str:
+    if (tried := text.trials(joined)) is None:
+        return ""
+    sentence, rows = tried
+    lines = [line(row[0], text.TRIAL, [escape(cell) for cell in row[1:]]) for row in rows]
+    body = sortable(text.TRIAL, lines, small=True) if lines else ""
+    return f"<details><summary>{escape(sentence)}</summary>{body}</details>"
 
 
 def _run(run_id: str, seed: int, results: Path) -> str:

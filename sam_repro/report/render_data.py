@@ -38,6 +38,7 @@ def render_json(joined: Joined) -> str:
         "hardware": list(joined.hardware),
         "versions": list(joined.versions),
         "points": [_point(shown) for shown in points(joined)],
+        "trials": [record(joined.trials, r) for r in joined.trials.results if r.finished] if joined.trials else [],
         "cells": [{**record(joined, result), "why": result.why} for result in joined.results],
     }
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

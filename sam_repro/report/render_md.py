@@ -26,6 +26,8 @@ def render(joined: Joined) -> str:
         if shown := points(joined):
             parts.append(f"The paper's point: {text.points(shown)}.")
             parts += [f"- {text.point(one)}" for one in shown]
+        if tried := text.trials(joined):
+            parts += [f"{tried[0]}.", grid(text.TRIAL, tried[1])]
         parts += [f"- Hardware: {text.markdown(name)}" for name in joined.hardware]
         parts += [f"- Versions: {text.markdown(name)}" for name in joined.versions]
     parts += [f"- {note}" for note in notes(joined)]
@@ -97,7 +99,7 @@ def _detail(joined: Joined, result: Result) -> list[str]:
         text.claimed(result.cell.claim),
         text.measured(result.best, places),
         text.measured(result.last, places),
-        text.runs(result),
+        text.runs_of(result),
         text.interval(joined.measured(result), places),
         text.difference(result.difference, places),
         result.verdict.text,

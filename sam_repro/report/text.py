@@ -9,6 +9,7 @@ from sam_repro.tables.points import Shown, by_chance
 from sam_repro.tables.results import Joined, Result
 from sam_repro.tables.statistics import Sample
 from sam_repro.tables.table import Claim
+from sam_repro.tables.tuning import trial_column
 from sam_repro.tables.verdicts import AGREES, DIFFERS, UNDECIDED, Difference
 
 NONE = "–"
@@ -67,12 +68,48 @@ def margin(joined: Joined) -> str:
     return " ".join([f"± {joined.table.margin:g}", *units])
 
 
+TRIAL = ("row", "trial", "on the validation split", "runs", "")
+
+
+def trials(joined: Joined) -> tuple[str, list[list[str]]] | None:
+    """How the values were chosen, in a sentence, and a line for each trial that was run."""
+    if joined.trials is None or joined.table.tune is None:
+        return None
+    tune, ran = joined.table.tune, [result for result in joined.trials.results if result.finished]
+    runs, planned = (sum(getattr(r, name) for r in joined.trials.results) for name in ("finished", "planned"))
+    seeds = "seed" if len(tune.seeds) == 1 else "seeds"
+    sentence = (
+        f"Values chosen by {tune.rule} on the validation split, {seeds} {', '.join(map(str, tune.seeds))}: {runs} of "
+        f"{planned} trials ended, in {duration(sum(result.seconds for result in ran))}"
+    )
+    labels = {line.id: line.label for line in (*joined.trials.table.rows, *joined.trials.table.columns)}
+    places = dict[str, str]()
+    for row in joined.table.rows:
+        for column in tune.columns:
+            chosen = set(joined.table.cell(row.id, column).overrides)
+            places |= {
+                f"{row.id} {trial_column(column, values)}": "chosen"
+                for values in tune.columns[column]
+                if chosen >= set(values) and joined.table.cell(row.id, column).why_not is None
+            }
+    return sentence, [
+        [
+            labels[r.cell.row],
+            labels[r.cell.column],
+            measured(joined.trials.measured(r), 2),
+            runs_of(r),
+            places.get(f"{r.cell.row} {r.cell.column}", ""),
+        ]
+        for r in ran
+    ]
+
+
 def decimals(result: Result) -> int:
     """One place more than a coarse claim shows, so that a difference within its rounding stays visible."""
     return max(2, result.cell.claim.decimals)
 
 
-def runs(result: Result) -> str:
+def runs_of(result: Result) -> str:
     """ "3 of 5", and how many of the finished ones collapsed."""
     text = f"{result.finished} of {result.planned}"
     return f"{text}, {result.collapsed} collapsed" if result.collapsed else text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from sam_repro.config.budget import names
@@ -33,11 +34,20 @@ def budgets(entries: Mapping[str, Entry], tables: Sequence[Table]) -> list[str]:
 def joined(tables: Sequence[Table], planned: Plans, entries: Mapping[str, Entry], results: Path) -> list[Joined]:
     """Every table at every budget; of the budgets below the paper's only where there is a run."""
     found = [
-        join(table.at(budget), cells[table.ref], entries, budget, results)
+        _joined(table.at(budget), cells, entries, budget, results)
         for table in tables
         for budget, cells in planned.items()
     ]
     return [item for item in found if item.budget == PAPER or item.any_run or len(planned) == 1]
+
+
+def _joined(
+    table: Table, cells: Mapping[str, list[Planned]], entries: Mapping[str, Entry], budget: str, results: Path
+) -> Joined:
+    found = join(table, cells[table.ref], entries, budget, results)
+    if not table.trials:
+        return found
+    return replace(found, trials=join(table.trials, cells[table.trials.ref], entries, budget, results))
 
 
 def one(table: Table, planned: Plans, entries: Mapping[str, Entry], results: Path, form: str) -> str:

@@ -11,11 +11,13 @@ from sam_repro import signals
 from sam_repro.errors import USER_ERROR, UserError, command
 from sam_repro.machine import has_gpus
 from sam_repro.sweep.launchers import child, slurm
-from sam_repro.sweep.launchers.slots import slots
+from sam_repro.sweep.launchers.slots import Slot, slots
 from sam_repro.sweep.live import View
 from sam_repro.sweep.options import USAGE, Options, parse
 from sam_repro.sweep.scheduler import Scheduler
-from sam_repro.sweep.work import missing, work
+from sam_repro.sweep.work import Work, missing, work
+from sam_repro.tables import choosing, spec
+from sam_repro.tables.chosen import named
 from sam_repro.words import HELP
 
 
@@ -32,8 +34,34 @@ def sweep(options: Options) -> int:
     if options.launcher == "slurm":
         slurm.launcher_parameters(options.submit)
     places = slots(options.gpus, options.per_gpu, options.slots, options.ranks)
-    refs = options.table.split(",")
-    found = work(refs, options.budget, options.patterns, options.overrides, options.results, options.column)
+    if options.tune and (code := tune(options, places)) is not None:
+        return code
+    return train(wanted(options), options, places)
+
+
+def wanted(options: Options, *, trials: bool = False) -> Work:
+    refs, extra = options.table.split(","), options.overrides
+    return work(refs, options.budget, options.patterns, extra, options.results, options.column, trials=trials)
+
+
+def tune(options: Options, places: list[Slot]) -> int | None:
+    """The trials, and the choices made of them; an exit code where the table can't be trained yet."""
+    trials = wanted(options, trials=True)
+    code = train(trials, options, places)
+    if code or missing(trials.tasks, options.results):
+        return code  # of a dry run, too: what is to be trained next is not known before the choice
+    if options.dry_run:
+        return None  # by the choices that are there
+    entries = choosing.of_ledger(options.results)
+    for ref in (ref for word in options.table.split(",") for ref in named(word)):
+        table = spec.load(ref).at(options.budget)
+        if table.tune:
+            print(choosing.write(table, choosing.choose(table, options.budget, entries, options.results)), flush=True)
+    return None
+
+
+def train(found: Work, options: Options, places: list[Slot]) -> int:
+    """What is missing of it."""
     todo = missing(found.tasks, options.results)
     notes = [f"note: {note}" for note in found.notes]
     notes.append(f"{len(found.tasks)} runs, {len(found.tasks) - len(todo)} done, {len(todo)} to train")

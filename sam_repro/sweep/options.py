@@ -17,6 +17,7 @@ Trains what is missing of a table: every run once, whoever else works on the sam
 
   table=asam/2,asam/3      tables or whole papers, as `sam-repro report list` names them
   column=mine:method=sam,method.rho=0.07   one column more, for this command: trained and shown beside the others
+  tune=true                the trials of the table's `tune:` first; then its values are chosen, then it is trained
   cells=resnet20/*         only the cells whose ROW/COLUMN matches (several: comma)
   budget=mini              paper (default), mini or smoke
   gpus=0-7 per_gpu=2       two runs at once on each of eight GPUs; with runtime.ranks=4 on each group of four
@@ -35,6 +36,7 @@ class Options:
     table: str = ""
     cells: str = ""
     column: Column | None = None
+    tune: bool = False
     budget: str = "paper"
     gpus: str | None = None
     per_gpu: int = 1
@@ -58,7 +60,19 @@ class Options:
         return Path(self.results_dir)
 
 
-_SETTINGS = ("table", "cells", "column", "budget", "gpus", "per_gpu", "slots", "launcher", "results_dir", "stale")
+_SETTINGS = (
+    "table",
+    "cells",
+    "column",
+    "tune",
+    "budget",
+    "gpus",
+    "per_gpu",
+    "slots",
+    "launcher",
+    "results_dir",
+    "stale",
+)
 _REFUSED = {
     "seed": "a cell's seeds are the table's; budget.seeds=1 takes fewer of them",
     "force": "to train a run again delete its folder in results/runs and its line in the ledger",
@@ -109,6 +123,10 @@ def _checked(options: Options) -> Options:
 
 def _typed(key: str, value: str) -> str | int | float | Column:
     kind = {f.name: f.type for f in fields(Options)}[key]
+    if key == "tune":
+        if value not in ("true", "false"):
+            raise UserError(f"tune={value}: write tune=true, or leave it out")
+        return value == "true"
     if key == "column":
         return column(value)
     if kind == "int":

@@ -15,7 +15,7 @@ from sam_repro.tables import spec
 from sam_repro.tables.chosen import named
 from sam_repro.tables.extend import Column
 from sam_repro.tables.plan import Planned, plan
-from sam_repro.tables.table import Table
+from sam_repro.tables.table import Cell, Table
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,14 @@ def work(
     extra: Sequence[str],
     results: Path,
     added: Column | None = None,
+    *,
+    trials: bool = False,
 ) -> Work:
-    """All runs of the tables, or of those cells whose row/column matches a pattern, with extra overrides."""
+    """All runs of the tables, or of their trials; of those cells whose row/column matches; with extra overrides."""
     if budget not in options("budget"):
         raise UserError(f"budget={budget}: there is no such budget.{nearest(budget, options('budget'))}")
-    tables = [_chosen(spec.load(ref, added=added).at(budget), patterns) for word in refs for ref in named(word)]
+    loaded = [spec.load(ref, added=added).at(budget) for word in refs for ref in named(word)]
+    tables = [_chosen(table, patterns) for table in (_trials(loaded, budget) if trials else loaded)]
     if not any(table.cells for table in tables):
         raise UserError(f"cells={','.join(patterns)}: no cell matches; write ROW/COLUMN, as in cells=resnet20/asam")
     planned = _planned([_with(table, extra) for table in tables], budget)
@@ -78,6 +81,13 @@ def work(
     for run, cell in sorted(runs, key=lambda item: item[0].seed):
         tasks.setdefault(run.id, Task(run.id, cell.cell.name, run.seed, run.overrides, results))
     return Work(list(tasks.values()), notes)
+
+
+def _trials(tables: Sequence[Table], budget: str) -> list[Table]:
+    found = [table.trials for table in tables if table.trials]
+    if not found:
+        raise UserError(f"tune=true: nothing is tuned at budget={budget} in {', '.join(table.ref for table in tables)}")
+    return found
 
 
 def missing(tasks: Sequence[Task], results: Path) -> list[Task]:
@@ -103,8 +113,13 @@ def _planned(tables: list[Table], budget: str) -> list[Planned]:
 def _chosen(table: Table, patterns: Sequence[str]) -> Table:
     if not patterns:
         return table
-    cells = [c for c in table.cells if any(fnmatchcase(f"{c.row}/{c.column}", pattern) for pattern in patterns)]
+    cells = [c for c in table.cells if any(fnmatchcase(_place(c), pattern) for pattern in patterns)]
     return replace(table, cells=tuple(cells))
+
+
+def _place(cell: Cell) -> str:
+    """row/column; of a trial the column that it is a trial of."""
+    return f"{cell.row}/{cell.column.partition(' ')[0]}"
 
 
 def _with(table: Table, extra: Sequence[str]) -> Table:

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sam_repro.config.compose_many import compose_all
-from sam_repro.config.experiments import Overrides
 from sam_repro.config.identity import run_id
 from sam_repro.config.schema import Config
 from sam_repro.errors import UserError
 from sam_repro.tables.miniature import SEED, of_seed
-from sam_repro.tables.table import Cell, Table
+from sam_repro.tables.table import Cell, Overrides, Table
 
 PAPER = "paper"
 
@@ -41,34 +40,36 @@ def plan(tables: list[Table], budget: str = PAPER) -> dict[str, list[Planned]]:
     def overrides_of(table: Table, cell: Cell) -> Overrides:
         return cell.overrides if budget == PAPER or table.is_miniature else (*cell.overrides, f"budget={budget}")
 
-    cells = [(table, cell, overrides_of(table, cell)) for table in tables if _trained(table) for cell in table.cells]
+    cells = [
+        (table, cell, overrides_of(table, cell)) for table in tables for cell in table.cells if _trained(table, cell)
+    ]
     composed = compose_all(
         of_seed(overrides, seed) for _, cell, overrides in cells for seed in _templates(overrides, cell.seeds)
     )
-    known = dict[tuple[Overrides, int], tuple[Run, ...]]()
+    known = dict[tuple[Overrides, tuple[int, ...]], tuple[Run, ...]]()
 
     def planned(table: Table, cell: Cell) -> Planned:
-        if not _trained(table):
-            return Planned(cell, None, (), table.not_run)
+        if not _trained(table, cell):
+            return Planned(cell, None, (), table.not_run or cell.why_not)
         overrides = overrides_of(table, cell)
-        config = composed[of_seed(overrides, 0)]
+        config = composed[of_seed(overrides, cell.seeds[0])]
         if isinstance(config, UserError):
             return Planned(cell, None, (), str(config), broken=True)
-        seeds = min(cell.seeds, config.budget.seeds or cell.seeds)
+        seeds = cell.seeds[: config.budget.seeds]
         if (overrides, seeds) not in known:
-            known[overrides, seeds] = tuple(_run(composed, overrides, seed) for seed in range(seeds))
+            known[overrides, seeds] = tuple(_run(composed, overrides, seed) for seed in seeds)
         return Planned(cell, config, known[overrides, seeds])
 
     return {table.ref: [planned(table, cell) for cell in table.cells] for table in tables}
 
 
-def _trained(table: Table) -> bool:
-    return not table.not_run
+def _trained(table: Table, cell: Cell) -> bool:
+    return not table.not_run and not cell.why_not
 
 
-def _templates(overrides: Overrides, seeds: int) -> range:
+def _templates(overrides: Overrides, seeds: tuple[int, ...]) -> tuple[int, ...]:
     """The seeds whose configurations differ in more than the seed; composing takes time."""
-    return range(seeds if any(SEED in override for override in overrides) else 1)
+    return seeds if any(SEED in override for override in overrides) else seeds[:1]
 
 
 def _run(composed: Mapping[Overrides, Config | UserError], overrides: Overrides, seed: int) -> Run:

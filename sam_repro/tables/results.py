@@ -52,6 +52,7 @@ class Joined:
     results: tuple[Result, ...]
     hardware: tuple[str, ...]
     versions: tuple[str, ...]
+    trials: Joined | None = None  # by which the table's free values were chosen
 
     def result(self, row: str, column: str) -> Result:
         return next(r for r in self.results if (r.cell.row, r.cell.column) == (row, column))

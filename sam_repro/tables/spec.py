@@ -18,6 +18,7 @@
     footnotes: [...]             # and `discrepancies: [ids]` of docs/discrepancies.yaml, as rows and columns may have
     points: [[sam, sgd], [asam, sgd]]  # what the table is about: the first column, or row, is said to be better
     miniature: {...}             # the same question for a laptop, in these same words: sam_repro.tables.miniature
+    tune: {...}                  # values to be chosen on a validation split: sam_repro.tables.tuning
     extends: asam/2              # all that stands there, and this on top: sam_repro.tables.extend
 
 A cell is its row's experiment with these overrides on top; the recipe stands in the experiment alone. A column without
@@ -41,7 +42,8 @@ from sam_repro.files.strict import Fields, Kinds, mapping, shown, typed_keys
 from sam_repro.tables.discrepancies import refs
 from sam_repro.tables.extend import Column, extended, with_column
 from sam_repro.tables.miniature import inherited
-from sam_repro.tables.table import Cell, Claim, Line, Pair, Table
+from sam_repro.tables.table import Cell, Claim, Line, Pair, Table, layered
+from sam_repro.tables.tuning import tuned, with_choices
 from sam_repro.tables.verdicts import MARGIN
 
 _WORD = (str, int, float)  # a label may look like a number
@@ -51,7 +53,7 @@ _ROW: Kinds = _LINE | _OF_BOTH | {"claims": dict, "succeeded": dict}
 _TABLE: Kinds = _OF_BOTH | {
     "title": str, "source": dict, "metric": str, "unit": str, "statistic": str, "kind": str, "overrides": object,
     "columns": dict, "rows": dict, "cells": dict, "footnotes": list, "not_run": str, "points": list, "miniature": dict,
-    "margin": (int, float), "paired": bool,
+    "margin": (int, float), "paired": bool, "tune": dict, "chosen": dict,
 }  # fmt: skip
 _SOURCE: Kinds = {"paper": _WORD, "where": _WORD}
 _MOST_SEEDS = 1000
@@ -80,7 +82,12 @@ def load(ref: str, configs: Path = CONFIGS, added: Column | None = None) -> Tabl
     small = _table(ref, inherited(f"table {ref} miniature", data), figure=table.figure)
     claimed = {(pair.better, pair.worse): pair.claimed for pair in table.pairs}
     pairs = [replace(pair, claimed=claimed.get((pair.better, pair.worse))) for pair in small.pairs]
-    return replace(table, miniature=replace(small, pairs=tuple(pairs), is_miniature=True))
+    return replace(table, miniature=_small(small, pairs))
+
+
+def _small(table: Table, pairs: Iterable[Pair]) -> Table:
+    trials = table.trials and replace(table.trials, is_miniature=True)
+    return replace(table, pairs=tuple(pairs), trials=trials, is_miniature=True)
 
 
 def _read(ref: str, configs: Path, extending: tuple[str, ...] = ()) -> Fields:
@@ -95,7 +102,7 @@ def _read(ref: str, configs: Path, extending: tuple[str, ...] = ()) -> Fields:
         data = read_yaml(known[ref])
     except (DamagedError, FileNotFoundError) as error:
         raise UserError(f"table {ref}: {' '.join(str(error).split())}") from None
-    own = mapping(f"table {ref}", data)
+    own = with_choices(ref, mapping(f"table {ref}", data), configs)
     if not isinstance(base := own.pop("extends", ""), str):
         raise UserError(f"table {ref}: extends must be the name of a table, is {shown(base)}")
     if not base:
@@ -134,7 +141,7 @@ def _table(ref: str, data: Any, *, figure: bool) -> Table:
             if column not in columns:
                 raise UserError(f"{where} row {row}: claim for the unknown column {column!r}: {hint(column, columns)}")
         cells += [_cell(ref, fields, (row, r), (column, c), own) for column, c in columns.items()]
-    return Table(
+    table = Table(
         ref=ref,
         title=str(fields["title"]),
         source=f"{source['paper']}, {source['where']}",
@@ -150,6 +157,7 @@ def _table(ref: str, data: Any, *, figure: bool) -> Table:
         margin=_margin(where, fields.get("margin")),
         paired=bool(fields.get("paired")),
     )
+    return tuned(table, fields)
 
 
 def _margin(where: str, margin: float | None) -> float:
@@ -216,7 +224,7 @@ def _cell(ref: str, table: Fields, row: tuple[str, Fields], column: tuple[str, F
         claim=claim,
         metric=metric,
         unit=str(r.get("unit") or c.get("unit") or table.get("unit", "")),
-        seeds=seeds,
+        seeds=tuple(range(seeds)),
         overrides=_overrides(where, layers),
         baseline=None if baseline == (row_id, column_id) else baseline,
     )
@@ -240,13 +248,8 @@ def _claim(where: str, text: Any, kind: str, n: int | None, succeeded: int | Non
 
 
 def _overrides(where: str, layers: Iterable[Any]) -> tuple[str, ...]:
-    """All layers in one list; of two overrides of one key the later stays: Hydra refuses a group named twice."""
-    merged = dict[str, str]()
+    layers = list(layers)
     for layer in layers:
         if not isinstance(layer or [], list) or not all(isinstance(x, str) and "=" in x for x in layer or []):
             raise UserError(f"{where}: overrides must be a list of key=value, is {shown(layer)}")
-        for override in layer or []:
-            key = override.split("=", 1)[0]
-            merged.pop(key, None)
-            merged[key] = override
-    return tuple(merged.values())
+    return layered(*(layer or [] for layer in layers))

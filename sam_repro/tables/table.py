@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sam_repro.errors import UserError, hint
@@ -9,6 +10,7 @@ from sam_repro.tables.verdicts import MARGIN
 
 MINI = "mini"  # the budget that takes a table's miniature
 Place = tuple[str, str]  # row, column
+Overrides = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,10 @@ class Cell:
     claim: Claim
     metric: str
     unit: str
-    seeds: int
-    overrides: tuple[str, ...]
+    seeds: tuple[int, ...]
+    overrides: Overrides
     baseline: Place | None  # that this cell is compared with
+    why_not: str | None = None  # it is not trained
 
     @property
     def name(self) -> str:
@@ -57,6 +60,16 @@ class Pair:
     better: Place
     worse: Place
     claimed: float | None  # the printed difference, where both cells have a claim
+
+
+@dataclass(frozen=True)
+class Tune:
+    """How the values that a table leaves free are chosen."""
+
+    rule: str
+    seeds: tuple[int, ...]  # of the trials
+    columns: Mapping[str, tuple[Overrides, ...]]  # column -> its trials
+    like: Mapping[str, str]  # column -> the one whose choice it takes
 
 
 @dataclass(frozen=True)
@@ -76,11 +89,18 @@ class Table:
     miniature: Table | None = None
     is_miniature: bool = False
     margin: float = MARGIN  # in the unit of the cells: within it two levels are one
+    tune: Tune | None = None
+    trials: Table | None = None  # of the values that are tuned, a column a trial
     paired: bool = False  # declared before the first run: differences are taken seed by seed
 
     def at(self, budget: str) -> Table:
         """The table that this budget trains: its miniature, if it has one."""
         return self.miniature if budget == MINI and self.miniature else self
+
+    def with_trials(self, budget: str) -> list[Table]:
+        """What this budget trains, and the trials that come before it."""
+        table = self.at(budget)
+        return [table, table.trials] if table.trials else [table]
 
     @property
     def paper(self) -> str:
@@ -100,3 +120,14 @@ class Table:
             if known not in [line.id for line in ids]:
                 raise UserError(f"table {self.ref} has no {word} {known!r}: {hint(known, [x.id for x in ids])}")
         return next(c for c in self.cells if (c.row, c.column) == (row, column))
+
+
+def layered(*layers: Iterable[str]) -> Overrides:
+    """All layers in one list; of two overrides of one key the later stays: Hydra refuses a group named twice."""
+    merged = dict[str, str]()
+    for layer in layers:
+        for override in layer:
+            key = override.split("=", 1)[0]
+            merged.pop(key, None)
+            merged[key] = override
+    return tuple(merged.values())

@@ -17,7 +17,7 @@ COLUMNS = (Line("sgd", "SGD", None), Line("long", "SGD <long>", None), Line("sam
 
 
 def result(column: str, values: list[float], spent: float) -> Result:
-    cell = Cell("p/1", "a", column, Claim("missing"), "test_accuracy", "%", 3, (), None)
+    cell = Cell("p/1", "a", column, Claim("missing"), "test_accuracy", "%", (0, 1, 2), (), None)
     found = sample(values)
     verdict = Verdict("no_claim", "")
     n = len(values)

@@ -89,7 +89,7 @@ def test_a_file_extends_a_table(tmp_path: Path) -> None:
     table = spec.load("own/1", tmp_path)
     assert [line.label for line in table.columns] == ["SGD", "SAM", "Mine"]
     assert table.cell("a", "sam").claim.mean == 91.0
-    assert {cell.seeds for cell in table.cells} == {2}
+    assert {cell.seeds for cell in table.cells} == {(0, 1)}
     assert [line.id for line in table.at("mini").columns] == ["sgd", "sam", "mine"]
     assert "method.rho=0.07" in table.cell("a", "mine").overrides
     assert "method.rho=0.2" in table.at("mini").cell("a", "mine").overrides
