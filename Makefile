@@ -35,7 +35,7 @@ lint: install  ## Check style (ruff).
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-type: install  ## Check types (mypy --strict on sam_repro).
+type: install  ## Check types (mypy --strict: the package, the scripts, what tests share).
 	$(BIN)/mypy
 
 format: install  ## Mend style.

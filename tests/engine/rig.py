@@ -35,7 +35,8 @@ class Net(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = torch.tanh(self.norm(self.conv(x.to(self.conv.weight.dtype))))
-        return self.linear(self.dropout(x.flatten(1)))
+        logits: Tensor = self.linear(self.dropout(x.flatten(1)))
+        return logits
 
 
 def config(*overrides: str) -> Config:
@@ -62,12 +63,12 @@ def stepper(
     return Rig(c, state, schedule, data, ranks, forward)
 
 
-def net(dtype: torch.dtype = torch.float64, **kwargs: object) -> Net:
+def net(dtype: torch.dtype = torch.float64, norm: bool = True, dropout: float = 0.0) -> Net:
     torch.manual_seed(1)
-    return Net(**kwargs).to(dtype)  # type: ignore[arg-type]
+    return Net(norm, dropout).to(dtype)
 
 
-def train(s: Stepper, steps: int) -> None:
+def train(s: Rig, steps: int) -> None:
     batch = s.config.loop.batch_size
     per_epoch = SAMPLES // batch
     for step in range(steps):

@@ -4,14 +4,16 @@ import copy
 
 import torch
 from reference import Slot
-from torch import nn
+from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
+
+from sam_repro.methods import Pass
 
 STEPS = 5
 
 
-def net(dtype=torch.float32):
+def net(dtype: torch.dtype = torch.float32) -> nn.Sequential:
     torch.manual_seed(7)
     model = nn.Sequential(
         nn.Conv2d(3, 6, 3, padding=1), nn.BatchNorm2d(6), nn.ReLU(), nn.Conv2d(6, 4, 3, bias=False), nn.BatchNorm2d(4),
@@ -27,13 +29,13 @@ def net(dtype=torch.float32):
 class Data:
     """Batches by step: of the current one, another, a larger one that holds it, and all there is."""
 
-    def __init__(self, size=24, steps=STEPS):
+    def __init__(self, size: int = 24, steps: int = STEPS) -> None:
         source = torch.Generator().manual_seed(3)
         self.images = torch.randn(size * (steps + 1), 3, 8, 8, generator=source).double()
         self.targets = torch.randint(0, 5, (size * (steps + 1),), generator=source)
         self.size = size
 
-    def ids(self, data, t, fraction=1.0):
+    def ids(self, data: str, t: int, fraction: float = 1.0) -> Tensor:
         lo = t * self.size
         return {
             "batch": torch.arange(lo, lo + round(self.size * fraction)),
@@ -43,18 +45,19 @@ class Data:
         }[data]
 
 
-def risen_most(before, after, share):
+def risen_most(before: Tensor, after: Tensor, share: float) -> Tensor:
     return (after - before).argsort(descending=True)[: max(1, round(share * len(after)))]
 
 
 class Loop:
     """The `grad_fn` of a plain loop over `Data`, in the dtype of the model."""
 
-    def __init__(self, model, data):
-        self.model, self.data, self.t, self.seen = model, data, 0, []
+    def __init__(self, model: nn.Module, data: Data) -> None:
+        self.model, self.data, self.t = model, data, 0
+        self.seen: list[Pass] = []
         self.dtype = next(model.parameters()).dtype
 
-    def __call__(self, wanted):
+    def __call__(self, wanted: Pass) -> Tensor:
         self.seen.append(wanted)
         ids = self.data.ids(wanted.data, self.t, wanted.fraction)
         losses = self.losses(ids)
@@ -63,33 +66,38 @@ class Loop:
         if wanted.keep < 1:
             losses = self.losses(ids[risen_most(self.first, losses.detach(), wanted.keep)])
         loss = losses.mean()
-        loss.backward()
+        torch.autograd.backward(loss)
         return loss.detach()
 
-    def losses(self, ids):
+    def losses(self, ids: Tensor) -> Tensor:
         return cross_entropy(self.model(self.data.images[ids].to(self.dtype)), self.data.targets[ids], reduction="none")
 
 
 class Flat:
     """The same as a function of one fp64 vector; gradients are evaluated in `dtype`, as the method's own are."""
 
-    def __init__(self, model, data, dtype, fraction=1.0, keep=1.0):
+    first: Tensor  # the losses of the step's first pass
+
+    def __init__(
+        self, model: nn.Module, data: Data, dtype: torch.dtype, fraction: float = 1.0, keep: float = 1.0
+    ) -> None:
         self.model = copy.deepcopy(model).to(dtype)
         self.data, self.dtype, self.fraction, self.keep, self.t = data, dtype, fraction, keep, 0
-        self.layout, lo = [], 0
+        self.layout: list[Slot] = []
+        lo = 0
         for name, p in self.model.named_parameters():
             self.layout.append(Slot(name, tuple(p.shape), lo, lo + p.numel()))
             lo += p.numel()
 
-    def vector(self):
+    def vector(self) -> Tensor:
         return torch.cat([p.detach().reshape(-1).double() for p in self.model.parameters()])
 
-    def losses(self, w, ids):
+    def losses(self, w: Tensor, ids: Tensor) -> Tensor:
         leaves = {s.name: w[s.lo : s.hi].view(s.shape) for s in self.layout}
         out = functional_call(self.model, leaves, (self.data.images[ids].to(self.dtype),))
         return cross_entropy(out, self.data.targets[ids], reduction="none")
 
-    def grad(self, w, data):
+    def grad(self, w: Tensor, data: str) -> Tensor:
         w = w.to(self.dtype).requires_grad_()
         share = self.fraction if data == "part" else 1.0
         ids = self.data.ids("batch" if data in ("kept", "part") else data, self.t, share)

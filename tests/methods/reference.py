@@ -6,31 +6,40 @@ as a flat fp64 vector, `layout` says which slice of the vector is which paramete
 
 import hashlib
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 
 @dataclass
 class Slot:
     name: str
-    shape: tuple
+    shape: tuple[int, ...]
     lo: int
     hi: int
 
 
-def norm(v):
-    return (v * v).sum().item() ** 0.5
+State = dict[str, Tensor]
+Layout = Sequence[Slot]
+Grad = Callable[[Tensor, str], Tensor]
+Scheduled = Callable[[int], float]
+Operator = Callable[[Tensor, Tensor, Layout, float, bool], Tensor]
 
 
-def inner(a, b):
-    return (a * b).sum().item()
+def norm(v: Tensor) -> float:
+    return math.sqrt((v * v).sum().item())
+
+
+def inner(a: Tensor, b: Tensor) -> float:
+    return float((a * b).sum().item())
 
 
 # ---------------------------------------------------------------- operators T as vectors
 
 
-def t_elementwise(w, g, layout, eta, biases):
+def t_elementwise(w: Tensor, g: Tensor, layout: Layout, eta: float, biases: bool) -> Tensor:
     t = torch.ones_like(w)
     for s in layout:
         if biases or "weight" in s.name:
@@ -38,7 +47,7 @@ def t_elementwise(w, g, layout, eta, biases):
     return t
 
 
-def t_filterwise(w, g, layout, eta, biases):
+def t_filterwise(w: Tensor, g: Tensor, layout: Layout, eta: float, biases: bool) -> Tensor:
     t = t_elementwise(w, g, layout, eta, biases)
     for s in layout:
         if len(s.shape) == 4:
@@ -49,22 +58,22 @@ def t_filterwise(w, g, layout, eta, biases):
     return t
 
 
-def t_fisher(w, g, layout, eta, biases):
+def t_fisher(w: Tensor, g: Tensor, layout: Layout, eta: float, biases: bool) -> Tensor:
     return 1 / (1 + eta * g**2).sqrt()
 
 
-def ball(d, t, rho):
+def ball(d: Tensor, t: Tensor, rho: float) -> Tensor:
     return rho * t * t * d / norm(t * d)
 
 
 # ---------------------------------------------------------------- noise
 
 
-def key(*parts):
+def key(*parts: object) -> int:
     return int.from_bytes(hashlib.sha256("/".join(str(p) for p in parts).encode()).digest()[:8], "big") >> 1
 
 
-def noise(w, layout, gamma, seed, t, draw=0, root=False):
+def noise(w: Tensor, layout: Layout, gamma: float, seed: int, t: int, draw: int = 0, root: bool = False) -> Tensor:
     source = torch.Generator().manual_seed(key(seed, t, 0, f"noise{draw}"))
     out = torch.zeros_like(w)
     for s in layout:
@@ -78,12 +87,12 @@ def noise(w, layout, gamma, seed, t, draw=0, root=False):
     return out
 
 
-def isotropic_noise(w, layout, gamma, seed, t):
+def isotropic_noise(w: Tensor, layout: Layout, gamma: float, seed: int, t: int) -> Tensor:
     source = torch.Generator().manual_seed(key(seed, t, 0, "noise0"))
     return gamma * torch.cat([torch.randn(s.shape, generator=source).double().reshape(-1) for s in layout])
 
 
-def mask(layout, share, seed, t, w):
+def mask(layout: Layout, share: float, seed: int, t: int, w: Tensor) -> Tensor:
     source = torch.Generator().manual_seed(key(seed, t, 0, "mask"))
     out = torch.zeros_like(w)
     for s in layout:
@@ -94,55 +103,101 @@ def mask(layout, share, seed, t, w):
 # ---------------------------------------------------------------- the methods
 
 
-def plain(state, w, grad, t, layout):
+def plain(state: State, w: Tensor, grad: Grad, t: int, layout: Layout) -> Tensor:
     return grad(w, "batch")
 
 
-def sam(state, w, grad, t, layout, rho, data="batch", decay=0.0):
+def sam(
+    state: State, w: Tensor, grad: Grad, t: int, layout: Layout, rho: float, data: str = "batch", decay: float = 0.0
+) -> Tensor:
     g = grad(w, data) + decay * w
     return grad(w + rho * g / norm(g), "batch")
 
 
-def asam(state, w, grad, t, layout, rho, eta, operator=t_elementwise, biases=False):
+def asam(
+    state: State,
+    w: Tensor,
+    grad: Grad,
+    t: int,
+    layout: Layout,
+    rho: float,
+    eta: float,
+    operator: Operator = t_elementwise,
+    biases: bool = False,
+) -> Tensor:
     g = grad(w, "batch")
     return grad(w + ball(g, operator(w, g, layout, eta, biases), rho), "batch")
 
 
-def asam_linf(state, w, grad, t, layout, rho, eta):
+def asam_linf(state: State, w: Tensor, grad: Grad, t: int, layout: Layout, rho: float, eta: float) -> Tensor:
     g = grad(w, "batch")
     return grad(w + rho * t_elementwise(w, g, layout, eta, False) * torch.sign(g), "batch")
 
 
-def rsam(state, w, grad, t, layout, rho, gamma, lam, seed, root=False):
+def rsam(
+    state: State,
+    w: Tensor,
+    grad: Grad,
+    t: int,
+    layout: Layout,
+    rho: float,
+    gamma: float,
+    lam: float,
+    seed: int,
+    root: bool = False,
+) -> Tensor:
     d0 = noise(w, layout, gamma, seed, t, root=root)
     d = d0 + lam * grad(w + d0, "batch")
     return grad(w + rho * d / norm(d), "batch")
 
 
-def rsam_isotropic(state, w, grad, t, layout, rho, gamma, lam, seed):
+def rsam_isotropic(
+    state: State,
+    w: Tensor,
+    grad: Grad,
+    t: int,
+    layout: Layout,
+    rho: float,
+    gamma: float,
+    lam: float,
+    seed: int,
+) -> Tensor:
     d0 = isotropic_noise(w, layout, gamma, seed, t)
     d = d0 + lam * grad(w + d0, "batch")
     return grad(w + rho * d / norm(d), "batch")
 
 
-def rsam_not_projected(state, w, grad, t, layout, rho, gamma, seed):
+def rsam_not_projected(
+    state: State, w: Tensor, grad: Grad, t: int, layout: Layout, rho: float, gamma: float, seed: int
+) -> Tensor:
     d0 = noise(w, layout, gamma, seed, t)
     g = grad(w + d0, "batch")
     return grad(w + d0 + rho * g / norm(g), "batch")
 
 
-def gsam_rho(rho_max, rho_min, lr, lr_min, lr_max):
+def gsam_rho(rho_max: float, rho_min: float, lr: float, lr_min: float, lr_max: float) -> float:
     return max(rho_min, rho_min + (rho_max - rho_min) * (lr - lr_min) / (lr_max - lr_min))
 
 
-def gsam(state, w, grad, t, layout, rho, alpha):
+def gsam(state: State, w: Tensor, grad: Grad, t: int, layout: Layout, rho: Scheduled, alpha: float) -> Tensor:
     g = grad(w, "batch")
     h = grad(w + rho(t) * g / norm(g), "batch")
     unit = h / norm(h)
     return h - alpha * (g - inner(g, unit) * unit)
 
 
-def rgsam(state, w, grad, t, layout, rho, alpha, gamma, lam, seed):
+def rgsam(
+    state: State,
+    w: Tensor,
+    grad: Grad,
+    t: int,
+    layout: Layout,
+    rho: Scheduled,
+    alpha: float,
+    gamma: float,
+    lam: float,
+    seed: int,
+) -> Tensor:
     d0 = noise(w, layout, gamma, seed, t)
     g = grad(w + d0, "batch")
     d = d0 + lam * g
@@ -151,7 +206,7 @@ def rgsam(state, w, grad, t, layout, rho, alpha, gamma, lam, seed):
     return h - alpha * (g - inner(g, unit) * unit)
 
 
-def fsam_direction(state, g, sigma, lam, official):
+def fsam_direction(state: State, g: Tensor, sigma: float, lam: float, official: bool) -> Tensor:
     if official:
         before = state.get("m")
         state["m"] = g.clone() if before is None else lam * before + (1 - lam) * g
@@ -160,32 +215,56 @@ def fsam_direction(state, g, sigma, lam, official):
     return g - sigma * state["m"]
 
 
-def fsam(state, w, grad, t, layout, rho, sigma, lam, official=False):
+def fsam(
+    state: State,
+    w: Tensor,
+    grad: Grad,
+    t: int,
+    layout: Layout,
+    rho: float,
+    sigma: float,
+    lam: float,
+    official: bool = False,
+) -> Tensor:
     d = fsam_direction(state, grad(w, "batch"), sigma, lam, official)
     return grad(w + rho * d / norm(d), "batch")
 
 
-def fsam_in_ball(state, w, grad, t, layout, rho, sigma, lam, operator, eta, biases):
+def fsam_in_ball(
+    state: State,
+    w: Tensor,
+    grad: Grad,
+    t: int,
+    layout: Layout,
+    rho: float,
+    sigma: float,
+    lam: float,
+    operator: Operator,
+    eta: float,
+    biases: bool,
+) -> Tensor:
     g = grad(w, "batch")
     operated = operator(w, g, layout, eta, biases)
     d = fsam_direction(state, g, sigma, lam, False)
     return grad(w + ball(d, operated, rho), "batch")
 
 
-def sam_noise(state, w, grad, t, layout, rho):
+def sam_noise(state: State, w: Tensor, grad: Grad, t: int, layout: Layout, rho: float) -> Tensor:
     g, full = grad(w, "batch"), grad(w, "full")
     d = g - inner(g, full) / inner(full, full) * full
     return grad(w + rho * d / norm(d), "batch")
 
 
-def lpf_sgd(state, w, grad, t, layout, gamma, draws, seed):
+def lpf_sgd(
+    state: State, w: Tensor, grad: Grad, t: int, layout: Layout, gamma: Scheduled, draws: int, seed: int
+) -> Tensor:
     total = torch.zeros_like(w)
     for k in range(draws):
         total += grad(w + noise(w, layout, gamma(t), seed, t, draw=k), "batch")
     return total / draws
 
 
-def looksam(state, w, grad, t, layout, rho, every, look):
+def looksam(state: State, w: Tensor, grad: Grad, t: int, layout: Layout, rho: float, every: int, look: float) -> Tensor:
     g = grad(w, "batch")
     if t % every:
         return g + look * norm(g) / norm(state["v"]) * state["v"]
@@ -195,7 +274,7 @@ def looksam(state, w, grad, t, layout, rho, every, look):
     return h
 
 
-def esam(state, w, grad, t, layout, rho, share, seed):
+def esam(state: State, w: Tensor, grad: Grad, t: int, layout: Layout, rho: float, share: float, seed: int) -> Tensor:
     g = grad(w, "batch")
     return grad(w + rho * g / norm(g) * mask(layout, share, seed, t, w) / share, "kept")
 
@@ -203,10 +282,11 @@ def esam(state, w, grad, t, layout, rho, share, seed):
 class Momentum:
     """SGD with momentum and l2 weight decay, as torch.optim.SGD defines it."""
 
-    def __init__(self, lr, momentum, decay):
-        self.lr, self.momentum, self.decay, self.buffer = lr, momentum, decay, None
+    def __init__(self, lr: float, momentum: float, decay: float) -> None:
+        self.lr, self.momentum, self.decay = lr, momentum, decay
+        self.buffer: Tensor | None = None
 
-    def step(self, w, g, lr):
+    def step(self, w: Tensor, g: Tensor, lr: float) -> Tensor:
         g = g + self.decay * w
         self.buffer = g if self.buffer is None else self.momentum * self.buffer + g
         return w - lr * self.buffer

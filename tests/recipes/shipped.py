@@ -121,9 +121,10 @@ def renew() -> None:
         text = path(name).read_text(encoding="utf-8")
         for key, lines in derived(name).items():
             block = "".join(f"# {key if not i else '':<8} {line}\n" for i, line in enumerate(lines))
-            text, found = re.subn(rf"^# {key} +.*\n(#  +.*\n)*", lambda _, b=block: b, text, count=1, flags=re.M)
+            block = block.replace("\\", r"\\")  # a template, which stands for itself
+            text, found = re.subn(rf"^# {key} +.*\n(#  +.*\n)*", block, text, count=1, flags=re.M)
             if not found:  # before the command, or at the header's end
-                text = re.sub(_PLACE[key], lambda m, b=block: b + m[0], text, count=1, flags=re.M)
+                text = re.sub(_PLACE[key], rf"{block}\g<0>", text, count=1, flags=re.M)
         path(name).write_text(text, encoding="utf-8")
 
 
