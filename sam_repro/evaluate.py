@@ -1,10 +1,10 @@
 """`sam-repro evaluate run=<id> on=[imagenet,real,v2,r,c]`: judge a finished run on other test sets.
 
 The model is the run's own `weights.safetensors`. What comes out is printed, kept in the run folder's `evaluations.json`
-and added to the run's line in the ledger, where the tables find it.
+and added to the run's line in the ledger, where the tables find it; of a published folder it is kept there alone.
 
-    run=                      id of a finished run, or the first characters of it
-    on=                       of imagenet, real (ImageNet-ReaL), v2, r, c
+    run=                      id of a finished run, or the first characters of it; or the folder of a published one
+    on=                       of imagenet, real (ImageNet-ReaL), v2, r, c; or a data set with as many classes (cifar10)
     results_dir=              where the run is (default results)
     dataset.root=             where the test sets are, if not where the run's data was
     dataset.workers=          processes that decode
@@ -25,18 +25,21 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from sam_repro import signals
-from sam_repro.config.compose import one_line
+from sam_repro.config.compose import compose, one_line
+from sam_repro.config.groups import options as choices
 from sam_repro.config.rules import check
-from sam_repro.config.schema import Config
-from sam_repro.data.declared import Source
+from sam_repro.config.schema import AugmentConfig, BudgetConfig, Config
+from sam_repro.data.declared import DatasetConfig, LabelNoise, Source, Split
 from sam_repro.errors import UserError, command, nearest
 from sam_repro.files.atomic import write_atomic
 from sam_repro.runs import ledger
 from sam_repro.runs.entry import usable
+from sam_repro.runs.publish import CARD
 from sam_repro.runs.run import Run, find_run
 from sam_repro.words import HELP, parse
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
 OF_THE_CONFIGURATION = ("dataset.root", "dataset.workers", "dataset.skip_unreadable", "runtime.device")
@@ -52,12 +55,14 @@ def main(words: list[str]) -> int:
     wanted = options(words)
     run = finished_run(Path(wanted.get("results_dir", "results")), wanted.get("run", ""))
     config = configured(stored(run), wanted)
-    names = [n.strip() for n in wanted.get("on", "imagenet").strip("[]").split(",")]
+    names = [n.strip() for n in wanted.get("on", config.dataset.name.value).strip("[]").split(",")]
     found = evaluations(config, run, names)
     # Before they are kept: whatever is wrong with the ledger, hours of work can be read on the screen.
     for name, value in found.items():
         print(f"{name:32} {value:8.2f}", flush=True)
-    if not keep(run, found):
+    if not run.done.exists():
+        write_atomic(run.evaluations, json.dumps(earlier(run.evaluations) | found, indent=2) + "\n")
+    elif not keep(run, found):
         print(
             f"warning: {run.results / ledger.FILE} has no line of run {run.id}, so no table shows these "
             f"numbers (they are in {run.evaluations}); start the run once more: that writes its line again",
@@ -75,6 +80,11 @@ def options(words: list[str]) -> dict[str, str]:
 
 
 def finished_run(results: Path, start: str) -> Run:
+    if "/" in start or Path(start, CARD).exists():
+        run = Run(Path(start))
+        if not run.weights.exists():
+            raise UserError(f"run={start} is no folder with the weights of a run")
+        return run
     run = find_run(results, start)
     if not run.done.exists():
         raise UserError(f"run={run.id} is not finished: start it again to let it go on")
@@ -82,19 +92,38 @@ def finished_run(results: Path, start: str) -> Run:
 
 
 def stored(run: Run) -> Config:
-    """The configuration that a run was trained with, if that was on ImageNet."""
+    """The configuration that a run was trained with."""
     config = run.stored()
     try:
         check(config)
     except UserError as error:
         raise UserError(f"{run.config} is no configuration of a run ({error}): put it back") from error
+    return config
+
+
+def of_imagenet(config: Config, run: Run) -> None:
     data = config.dataset
     if data.name is not Source.imagenet or data.classes != CLASSES:
         raise UserError(
             f"run={run.id} was trained on dataset={data.name.value} with {data.classes} classes: "
             f"these test sets are for a run on dataset=imagenet with its {CLASSES}"
         )
-    return config
+
+
+def data_of(name: str, config: Config) -> DatasetConfig:
+    """Another data set's test half, prepared as the run's own was."""
+    own = config.dataset
+    if name == own.name.value:
+        return replace(own, evaluate_on=Split.test, label_noise=LabelNoise(), test_images=None)
+    other = compose([f"dataset={name}"]).dataset
+    if (other.classes, other.image_size) != (own.classes, own.image_size):
+        raise UserError(
+            f"on={name}: it has {other.classes} classes of {other.image_size} pixels, the run {own.classes} of "
+            f"{own.image_size}"
+        )
+    return replace(
+        other, root=own.root, mean=own.mean, std=own.std, workers=own.workers, skip_unreadable=own.skip_unreadable
+    )
 
 
 def configured(config: Config, wanted: Mapping[str, str]) -> Config:
@@ -139,15 +168,21 @@ def evaluations(config: Config, run: Run, names: list[str]) -> dict[str, float]:
     from sam_repro.engine.evaluate import accuracy
     from sam_repro.engine.ranks import device_of
 
+    known = (*NAMES, *(name for name in choices("dataset") if name not in NAMES))
     for name in names:
-        if name not in NAMES:
-            raise UserError(f"on={name}: there is no such test set.{nearest(name, NAMES)} Choose of {', '.join(NAMES)}")
+        if name not in known:
+            raise UserError(f"on={name}: there is no such test set.{nearest(name, known)} Choose of {', '.join(known)}")
+        if name in NAMES:
+            of_imagenet(config, run)
+    others = {name: data_of(name, config) for name in names if name not in NAMES}
     device = device_of(config.runtime, 0)
     model = trained(config, run.weights).to(device).eval()
     if config.runtime.channels_last:
         model = model.to(memory_format=torch.channels_last)
     found: dict[str, float] = {}
-    for name in names:
+    for name, data in others.items():
+        found[f"{name}_accuracy"] = plain_accuracy(model, data, config, device)
+    for name in (name for name in names if name in NAMES):
         single = {}
         for test in evaluation_sets(name, config.dataset, device):
             single[test.name] = accuracy(model, test, config, device)
@@ -158,6 +193,16 @@ def evaluations(config: Config, run: Run, names: list[str]) -> dict[str, float]:
         else:
             found[f"imagenet_{name}_accuracy" if name != "imagenet" else "imagenet_accuracy"] = 100 * single[name]
     return found
+
+
+def plain_accuracy(model: nn.Module, data: DatasetConfig, config: Config, device: torch.device) -> float:
+    """In percent, over a data set's whole test half."""
+    from sam_repro.data.loading import load
+    from sam_repro.engine.evaluate import evaluate
+    from sam_repro.engine.ranks import Ranks
+
+    found = load(replace(data, train_images=data.classes), AugmentConfig(), BudgetConfig(), config.seed, device)
+    return evaluate(model, found.test, config, Ranks(0, 1, device))["test_accuracy"]
 
 
 def keep(run: Run, found: dict[str, float]) -> bool:

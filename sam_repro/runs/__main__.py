@@ -12,6 +12,7 @@ from sam_repro.files.atomic import write_atomic
 from sam_repro.report import runs_view
 from sam_repro.runs.compare import Shown, chosen, collect
 from sam_repro.runs.lease import latest
+from sam_repro.runs.publish import publish
 from sam_repro.words import HELP, Words, parse, stored_in
 
 USAGE = """\
@@ -20,6 +21,7 @@ sam-repro runs show RUN                                               all that i
 sam-repro runs diff RUN RUN ...                                       the fields in which they differ, and results
 sam-repro runs curves RUN ... [--out DIRECTORY]                       a table and a picture of their learning curves
 sam-repro runs export [FILTER=VALUE ...] [--format csv|json|md|tex] [--out FILE]
+sam-repro runs publish RUN out=DIRECTORY                              weights, configuration, metrics and a model card
 sam-repro runs remove RUN ... [--yes]                                 their folders; the ledger keeps its lines
 
 A RUN is an id or the first characters of it. Filters are facts (method=sam dataset=cifar10 status=failed seed=0
@@ -28,7 +30,7 @@ results_dir=results is where the runs are.
 """
 FLAGS = {"--format": True, "--out": True, "--yes": False}
 COMMANDS = {"list": ("--format",), "show": (), "diff": (), "curves": ("--out",), "export": ("--format", "--out"),
-            "remove": ("--yes",)}  # fmt: skip
+            "publish": ("--out",),             "remove": ("--yes",)}  # fmt: skip
 
 
 @command
@@ -47,6 +49,7 @@ def main(words: list[str]) -> int:
     if form is not None and form not in runs_view.FORMATS:
         raise UserError(f"--format {form}: there are {', '.join(runs_view.FORMATS)}")
     results = stored_in(given.settings.pop("results_dir", None))
+    out = _out(given) if name == "publish" else ""
     shown = _selected(name, given, results)
     match name:
         case "list":
@@ -59,6 +62,8 @@ def main(words: list[str]) -> int:
             return _curves(shown, Path(given.flags.get("--out", results / "demo")))
         case "export":
             _export(shown, form or "csv", given.flags.get("--out"))
+        case "publish":
+            print(publish(_one(shown).run, Path(out)))
         case "remove":
             return _remove(shown, "--yes" in given.flags)
     return 0
@@ -81,6 +86,19 @@ def _selected(name: str, given: Words, results: Path) -> list[Shown]:
             raise UserError(f"{start} {problem} in {results}.{nearest(start, [one.run.id for one in everything])}")
         found += matching
     return found
+
+
+def _out(given: Words) -> str:
+    out = given.settings.pop("out", None) or given.flags.get("--out")
+    if not out:
+        raise UserError("out: name the folder to publish into, as in out=my-model")
+    return out
+
+
+def _one(shown: Sequence[Shown]) -> Shown:
+    if len(shown) != 1:
+        raise UserError(f"name one run to publish, not {len(shown)}")
+    return shown[0]
 
 
 def _curves(shown: Sequence[Shown], out: Path) -> int:

@@ -15,6 +15,7 @@ from typing import Any, NotRequired, TypedDict, cast
 from sam_repro.config.identity import RECIPE_VERSION
 from sam_repro.config.metric import Metric, described, metrics_of, recorded
 from sam_repro.config.schema import Config
+from sam_repro.runs.digest import digest
 from sam_repro.runs.run import Run
 
 ENDED = ("done", "collapsed")
@@ -46,6 +47,7 @@ class Entry(TypedDict):
     git: dict[str, Any] | None  # sha, dirty
     described: NotRequired[list[dict[str, Any]]]  # what the metrics are (sam_repro.config.metric)
     method: NotRequired[str]  # its name
+    weights_sha256: NotRequired[str]  # of the weights after the last epoch
     collapsed_step: NotRequired[int | None]
     finished: NotRequired[str]  # ISO 8601, UTC
     version: NotRequired[int]  # of the ledger's format
@@ -61,7 +63,7 @@ def entry_of(
     """The line of a run from its metrics.jsonl records, summary.json and env.json."""
     epochs = [record for record in records if record["kind"] == "epoch"]
     metrics = metrics_of(config)
-    return {
+    entry: Entry = {
         "run_id": run.id,
         "recipe_version": RECIPE_VERSION,
         "overrides": [word for word in run.overrides if word.lstrip("+~").partition("=")[0] not in WHERE],
@@ -79,6 +81,9 @@ def entry_of(
         "method": config.method.name,
         "described": recorded(metrics),
     }
+    if (weights := digest(run.weights)) is not None:
+        entry["weights_sha256"] = weights
+    return entry
 
 
 def values(metric: Metric, epochs: Sequence[Mapping[str, Any]]) -> Values | None:
@@ -98,7 +103,7 @@ _NEEDED: dict[str, type | tuple[type, ...]] = {
 }  # fmt: skip
 _OPTIONAL: dict[str, type | tuple[type, ...]] = {
     "finished": str, "overrides": list, "packages": dict, "git": (dict, type(None)), "described": list,
-    "method": str,
+    "method": str, "weights_sha256": str,
 }  # fmt: skip
 _LARGEST = 1e100  # no number of a run comes near it; squares and sums of larger ones leave the range of floats
 _DEEPEST = 20  # levels; a configuration has three, and what reads it recurses

@@ -11,6 +11,7 @@ from typing import Any
 from sam_repro.config.identity import RECIPE_VERSION, run_id
 from sam_repro.errors import UserError
 from sam_repro.runs import archive, ledger
+from sam_repro.runs.digest import digest
 from sam_repro.runs.entry import Entry
 from sam_repro.runs.run import Run, config_of, stored_runs
 
@@ -24,7 +25,9 @@ class Finding:
 def check(entries: list[Entry], results: Path) -> list[Finding]:
     """Of the ledger's lines, then of the run folders."""
     found = [Finding(text, True) for text in ledger.altered(results)]
-    found += [finding for entry in entries for finding in (*_entry(entry), *_curve(entry, results))]
+    found += [
+        finding for entry in entries for finding in (*_entry(entry), *_curve(entry, results), *_weights(entry, results))
+    ]
     for run in stored_runs(results):
         found += _folder(run)
     return [*found, *_code(entries)]
@@ -52,6 +55,14 @@ def _curve(entry: Entry, results: Path) -> Iterable[Finding]:
         yield from (Finding(f"{name}: {text}", True) for text in archive.disagreements(entry, records))
     elif archive.path(results, entry["run_id"]).exists():
         yield Finding(f"{name}: {archive.path(results, entry['run_id'])} is damaged", True)
+
+
+def _weights(entry: Entry, results: Path) -> Iterable[Finding]:
+    """Those in the run's folder, if they are there."""
+    run = Run.at(results, entry["run_id"])
+    told, found = entry.get("weights_sha256"), digest(run.weights) if run.done.exists() else None
+    if told and found and told != found:
+        yield Finding(f"run {entry['run_id']}: its {run.weights.name} is not what its line tells of", True)
 
 
 def _folder(run: Run) -> Iterable[Finding]:
