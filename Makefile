@@ -24,9 +24,9 @@ demo: install  ## Train SGD, SAM and ASAM on the embedded data set (about 4 minu
 test: install  ## The quick test suite (under 6 minutes on two cores).
 	$(PYTEST) -n 2 --dist worksteal
 
-test-slow: install  ## The rest: every method killed and resumed, every model, every experiment, a browser, Slurm.
-	$(PYTEST) -n 2 --dist worksteal -m "slow and not slurm"
-	$(PYTEST) -m slurm
+test-slow: install  ## The rest: every method killed and resumed, every model, every experiment, a browser, Slurm, times.
+	$(PYTEST) -n 2 --dist worksteal -m "slow and not slurm and not timing"
+	$(PYTEST) -m "slurm or timing"
 
 smoke: install  ## Run every experiment at smoke budget on stand-in data.
 	$(PYTEST) -n 2 --dist worksteal -m slow tests/test_smoke.py

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 import time
@@ -45,3 +46,12 @@ def disk_of(folder: Path, size: str) -> Iterator[None]:
         yield
     finally:
         subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def cpu_seconds(*arguments: str) -> float:
+    """Of a fresh Python with these arguments: what it takes on an idle machine, however busy this one is."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert "Traceback" not in done.stderr, done.stderr
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

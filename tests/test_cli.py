@@ -111,6 +111,7 @@ def test_a_reader_who_leaves_is_no_error(words: list[str], tmp_path: Path) -> No
     assert seen.read_bytes() == b""
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_without_its_reader(tmp_path: Path, cli: Cli) -> None:
     read, write = os.pipe()
     os.close(read)
@@ -128,6 +129,7 @@ def test_more_threads_than_the_system_makes_are_refused(cli: Cli, tmp_path: Path
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_multirun_says_which_job_is_which(cli: Cli) -> None:
     done = cli("-m", *TINY, "budget.max_epochs=1", "seed=3,4")
     assert done.returncode == 0, done.stderr

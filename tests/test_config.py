@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from commands import Cli, command
+from commands import Cli, cpu_seconds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -98,8 +96,11 @@ def test_a_typo_in_an_experiment_file_names_key_and_file(tmp_path: Path) -> None
     assert "Traceback" not in done.stderr
 
 
-def test_help_config_and_errors_start_fast_and_without_torch(tmp_path: Path) -> None:
-    for arguments in (["--help"], ["--cfg", "job"], ["method.rhoo=1"]):
+QUICK = (["--help"], ["--cfg", "job"], ["method.rhoo=1"])
+
+
+def test_help_config_and_errors_start_without_torch(tmp_path: Path) -> None:
+    for arguments in QUICK:
         trace = subprocess.run(
             [sys.executable, "-X", "importtime", "-m", "sam_repro", *arguments],
             cwd=tmp_path,
@@ -108,12 +109,13 @@ def test_help_config_and_errors_start_fast_and_without_torch(tmp_path: Path) -> 
         )
         for heavy in ("torch", "torchvision", "timm", "wandb", "matplotlib", "numpy", "scipy"):
             assert not re.search(rf"\| +{heavy}$", trace.stderr, re.M), f"{arguments} imports {heavy}"
-        times = []
-        for _ in range(5):
-            began = time.perf_counter()
-            subprocess.run(command(*arguments), cwd=tmp_path, capture_output=True, env=os.environ)
-            times.append(time.perf_counter() - began)
-        assert min(times) <= 0.5, f"{arguments} takes {min(times):.2f} s"
+
+
+@pytest.mark.timing
+def test_help_config_and_errors_start_fast() -> None:
+    for arguments in QUICK:
+        seconds = min(cpu_seconds("-m", "sam_repro", *arguments) for _ in range(5))
+        assert seconds <= 0.5, f"{arguments} takes {seconds:.2f} s"
 
 
 # What an option leaves to its user: a name, images that are worth cropping, or how many classes an absent folder has.
@@ -125,6 +127,7 @@ NEEDS = {
 }
 
 
+@pytest.mark.slow
 def test_every_option_composes_alone() -> None:
     for group in sorted(d.name for d in CONFIGS.iterdir() if d.is_dir() and d.name not in NOT_GROUPS):
         for file in sorted((CONFIGS / group).rglob("*.yaml")):
@@ -167,6 +170,7 @@ BROKEN_KEYS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.tuples(BROKEN_KEYS, VALUES), min_size=1, max_size=3))
 def test_no_broken_config_gives_a_traceback(pairs: list[tuple[str, str]]) -> None:

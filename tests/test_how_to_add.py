@@ -37,6 +37,7 @@ def trained(project: Path, *arguments: str, tiny: list[str] = TINY) -> dict[str,
     return dict(json.loads((run / "summary.json").read_text()))
 
 
+@pytest.mark.slow
 def test_a_method_that_is_a_new_combination_is_one_file(project: Path) -> None:
     (project / "configs/method/mine.yaml").write_text(
         "name: mine\nascent: batch\ndirection: minus_ema\ngeometry: filterwise\neta: 0.01\nrho: 0.3\n"
@@ -101,6 +102,7 @@ class Backwards(Direction):
 '''
 
 
+@pytest.mark.slow
 def test_a_method_with_a_new_direction_that_remembers_is_its_file_and_a_yaml(project: Path) -> None:
     (project / "sam_repro/methods/directions/backwards.py").write_text(AGAINST)
     (project / "configs/method/mine.yaml").write_text(
@@ -114,6 +116,7 @@ def test_a_method_with_a_new_direction_that_remembers_is_its_file_and_a_yaml(pro
     assert "weight: 3.0" in (run / "config.yaml").read_text()
 
 
+@pytest.mark.slow
 def test_a_model(project: Path) -> None:
     (project / "sam_repro/models/mine.py").write_text(
         "from torch import nn\n\n\ndef linear(classes: int) -> nn.Module:\n"

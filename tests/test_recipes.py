@@ -115,6 +115,7 @@ def test_every_experiment_is_covered_in_all_that_decides_a_run() -> None:
         assert ("Unstated" in header(name)) == bool(decided), f"{name}: the papers are silent on {sorted(decided)}"
 
 
+@pytest.mark.slow
 def test_an_experiment_is_the_run_of_its_table() -> None:
     """One run id for the same cell, so that a baseline is trained once; and the header points to it."""
     for entry in PAPERS["tables"]:

@@ -52,6 +52,7 @@ def check_step(result: dict[str, Any], names: Sequence[str]) -> None:
     assert [bar["what"] for bar in result["bars"]] == ["SAM step / SGD step"]
 
 
+@pytest.mark.timing
 def test_step_measures_methods_beside_plain_sgd() -> None:
     result = bench_step.run("resnet8", rounds=1, batch=4, names=["sam", "looksam", "sam_full"])
     check_step(result, ["plain", "sam", "looksam", "sam_full"])
@@ -75,6 +76,7 @@ def test_step_measures_every_kind_of_method() -> None:
     check_step(result, bench_step.METHODS)
 
 
+@pytest.mark.slow
 def test_train_gives_each_contestant_a_process() -> None:
     assert bench_train.peer("resnet8", 4, "cpu")() > 0
     with bench_train.Worker(bench_train.OURS, "resnet8", 4, "cpu") as ours:
@@ -98,6 +100,7 @@ def test_train_prints_what_it_documents() -> None:
     assert "malloc tuned" in result["settings"]["ours"]
 
 
+@pytest.mark.timing
 def test_start_times_commands_and_looks_for_torch() -> None:
     result = bench_start.run(rounds=1, names=["nothing", "--help", "a mistake"])
     assert list(result["median_seconds"]) == list(result["ratios"]) == ["nothing", "--help", "a mistake"]

@@ -185,6 +185,7 @@ def test_a_service_that_dies_is_one_warning(tmp_path: Path) -> None:
     assert warning.startswith("W&B is off, the run goes on: ")
 
 
+@pytest.mark.timing
 @pytest.mark.slow
 @pytest.mark.parametrize("network", ["refuses", "swallows"])
 def test_online_without_a_network_records_offline(

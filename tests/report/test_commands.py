@@ -6,7 +6,6 @@ import json
 import math
 import os
 import re
-import resource
 import shutil
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from commands import cpu_seconds
 from report.samples import ENV, cell, epochs, finish, write_run
 
 from sam_repro import CONFIGS
@@ -64,6 +64,7 @@ def report(*words: str, results: Path, code: int = 0) -> Done:
     return Done(out.getvalue(), err.getvalue())
 
 
+@pytest.mark.slow
 def test_no_command_imports_torch(tmp_path: Path) -> None:
     script = (
         "import json, sys; from sam_repro.report.__main__ import main\n"
@@ -73,19 +74,13 @@ def test_no_command_imports_torch(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", script, json.dumps(commands)], check=True, capture_output=True)
 
 
-def cpu_seconds(*command: str) -> float:
-    """Of a fresh process: what it takes on an idle machine, however busy this one is."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, *command], capture_output=True, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
+@pytest.mark.timing
 def test_list_is_quick(tmp_path: Path) -> None:
     assert min(cpu_seconds("-m", "sam_repro.report", "list") for _ in range(3)) < 0.3
     assert [line.split()[0] for line in report("list", results=tmp_path).stdout.splitlines()] == spec.names()
 
 
+@pytest.mark.timing
 def test_planning_all_tables_takes_at_most_three_seconds() -> None:
     script = "from sam_repro.tables import spec; from sam_repro.tables.plan import plan; plan(spec.load_all())"
     assert min(cpu_seconds("-c", script) for _ in range(2)) <= 3.0
@@ -158,6 +153,7 @@ def test_a_damaged_ledger_line_is_told_and_skipped(tmp_path: Path) -> None:
     assert ",agrees," in done.stdout
 
 
+@pytest.mark.slow
 def test_odd_lines_never_block_the_tables(tmp_path: Path) -> None:
     """Valid JSON of another program: named on stderr, and the others' tables and checks go on."""
     sgd = cell(plan([spec.load("asam/6")])["asam/6"], "0", "sgd")
@@ -213,6 +209,7 @@ def test_a_run_started_again_after_its_lease_ended_is_running(tmp_path: Path) ->
     assert state_of(run, None, tmp_path).state == "running"
 
 
+@pytest.mark.slow
 def test_plan_and_status_for_programs(tmp_path: Path) -> None:
     finish(tmp_path, cell(plan([spec.load("asam/6")])["asam/6"], "0", "sgd"), {0: 94.0, 1: None})
     for command in ("plan", "status", "claims"):

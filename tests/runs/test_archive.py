@@ -27,6 +27,7 @@ def ledger(results: Path) -> dict[str, object]:
     return dict(json.loads((results / "ledger.jsonl").read_text()))
 
 
+@pytest.mark.slow
 def test_a_finished_run_leaves_its_curve(results: Path) -> None:
     (run,) = (results / "runs").iterdir()
     with gzip.open(archive.path(results, run.name)) as file:

@@ -65,6 +65,7 @@ finally:
 """
 
 
+@pytest.mark.slow
 def test_a_training_computes_its_id_once(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", COUNTED, *TINY, "budget.max_epochs=1"],

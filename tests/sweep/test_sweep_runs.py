@@ -64,6 +64,7 @@ def test_two_schedulers_train_each_run_once_and_a_third_finds_nothing_to_do(tmp_
     assert len(list((tmp_path / "results" / "logs").iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_killed_then_taken_over_then_interrupted_then_finished(tmp_path: Path) -> None:
     first = start(tmp_path, ONE, *LONGER)
     wait_for(lambda: steps(tmp_path) > 10, first)
@@ -90,6 +91,7 @@ def test_killed_then_taken_over_then_interrupted_then_finished(tmp_path: Path) -
     assert steps(tmp_path) == 120  # two an epoch, none lost, none twice
 
 
+@pytest.mark.slow
 def test_a_failing_cell_is_shown_with_its_log_and_the_others_are_trained(tmp_path: Path) -> None:
     (task,) = work(["asam/2"], "smoke", ["resnet20/sam"], TINY[2:], tmp_path / "results").tasks
     broken = task.id
@@ -110,6 +112,7 @@ def test_a_failing_cell_is_shown_with_its_log_and_the_others_are_trained(tmp_pat
     assert len(set(ledger(tmp_path))) == 2
 
 
+@pytest.mark.slow
 def test_who_stops_reading_does_not_change_how_it_ends(tmp_path: Path) -> None:
     (task,) = work(["asam/2"], "smoke", ["resnet20/sam"], TINY[2:], tmp_path / "results").tasks
     (task.folder / "metrics.jsonl").mkdir(parents=True)
@@ -120,6 +123,7 @@ def test_who_stops_reading_does_not_change_how_it_ends(tmp_path: Path) -> None:
     assert sweep.wait(timeout=60) == 1
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_a_sweep_with_its_own_code(tmp_path: Path) -> None:
     with disk_of(tmp_path / "results", "200k"):
         code, text = end(start(tmp_path, PAIR, "slots=1", "model.width=32"))
