@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from sam_repro.engine.setup import keep_freed_memory
 
 MODELS = ("wrn-28-10", "resnet-18", "vit-b-16")
 METHODS = ("sam", "asam", "fsam")
+QUIET = {"KINETO_LOG_LEVEL": "6"}  # torch's profiler reports on standard error when it starts, stops and sees no GPU
 SETTINGS = TUNED, UNTUNED = "malloc tuned", "malloc as it comes"
 
 
@@ -190,7 +192,7 @@ def run(models: tuple[str, ...] = MODELS, rounds: int = 15) -> dict[str, Any]:
                 command = [sys.executable, "-m", "sam_repro.bench.update", "--malloc", setting]
                 done = subprocess.run(
                     [*command, "--model", model, "--method", name, "--rounds", str(rounds)],
-                    check=True, stdout=subprocess.PIPE, text=True, encoding="utf-8",
+                    check=True, stdout=subprocess.PIPE, text=True, encoding="utf-8", env=os.environ | QUIET,
                 )  # fmt: skip
                 found = json.loads(done.stdout.splitlines()[-1])
                 for key, value in found.items():

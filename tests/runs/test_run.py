@@ -20,6 +20,7 @@ from sam_repro.engine.ranks import Ranks
 from sam_repro.errors import UserError
 from sam_repro.record.folder import RunFolder
 from sam_repro.runs import archive
+from sam_repro.runs.lease import latest
 from sam_repro.runs.run import Run, stored_runs
 from sam_repro.train import leased
 
@@ -139,3 +140,13 @@ def test_what_stands_where_a_run_writes_is_told_before_it_writes(tmp_path: Path,
     ):
         pass
     assert not run.lease_numbers()
+
+
+def test_a_crash_is_told_in_the_lease(tmp_path: Path) -> None:
+    run = Run.of(replace(compose([]), results_dir=str(tmp_path)))
+    with pytest.raises(IsADirectoryError), leased(run, Ranks(0, 1, torch.device("cpu"))) as ours:
+        assert ours
+        raise IsADirectoryError("there")
+    lease = latest(run)
+    assert lease is not None
+    assert (lease.state, lease.content["error"]) == ("failed", "IsADirectoryError: there")

@@ -99,12 +99,13 @@ def test_a_failing_cell_is_shown_with_its_log_and_the_others_are_trained(tmp_pat
     in_the_way.mkdir(parents=True)
     code, text = end(start(tmp_path, PAIR, "slots=2"))
     assert code == 1, text
-    assert f"FAILED  asam/2 resnet20 sam seed 0 ({broken}): exit code 1" in text
-    assert "  | IsADirectoryError" in text
+    assert f"FAILED  asam/2 resnet20 sam seed 0 ({broken}): exit code 2" in text
+    assert f"  | error: {in_the_way.relative_to(tmp_path)} is no file" in text
     assert "1 of 2 runs trained, 1 left" in text
     lease = latest(RunFolder(in_the_way.parent))
     assert lease is not None
-    assert "IsADirectoryError" in lease.content["error"]
+    assert lease.state == "failed"
+    assert "metrics.jsonl is no file" in lease.content["error"]
     in_the_way.rmdir()
     code, text = end(start(tmp_path, PAIR))
     assert code == 0, text
