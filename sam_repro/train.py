@@ -14,7 +14,7 @@ from torch import Tensor
 from sam_repro import data as data_room
 from sam_repro import methods, models, signals
 from sam_repro.config.budget import epochs, warmup_epochs
-from sam_repro.config.identity import plain
+from sam_repro.config.identity import as_values
 from sam_repro.config.metric import metrics_of
 from sam_repro.config.schema import Config, Precision
 from sam_repro.engine import optimizer as optimizers
@@ -125,7 +125,7 @@ def carry_out(run: Run, config: Config, data: data_room.Data, loop: Loop) -> int
             if not config.force:
                 raise UserError(f"{problem}; {REMEDY}") from misfit
             forget(run, ranks)
-    with Recorder(run.path, plain(config), config.track, run.id, main=ranks.main, total_steps=steps,
+    with Recorder(run.path, as_values(config), config.track, run.id, main=ranks.main, total_steps=steps,
                   epochs=epochs(config), metric=metrics[0]) as recorder:  # fmt: skip
         # ---------------------------------------------------------------------- on from where an earlier start stopped
         for reason in rejected:
@@ -136,7 +136,7 @@ def carry_out(run: Run, config: Config, data: data_room.Data, loop: Loop) -> int
         if stored is not None and not problem:
             recorder.incident("resumed", step=loop.progress.step)
         if ranks.main:
-            write_atomic(run.config, OmegaConf.to_yaml(OmegaConf.create(plain(config))))
+            write_atomic(run.config, OmegaConf.to_yaml(OmegaConf.create(as_values(config))))
             write_atomic(run.env, encode_indented(env))
 
         keeper = Keeper(run, config.loop, metrics[0], read(run.path)) if ranks.main else None

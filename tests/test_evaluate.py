@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 
 from sam_repro import models
 from sam_repro.config.compose import compose
-from sam_repro.config.identity import plain, run_id
+from sam_repro.config.identity import as_values, run_id
 from sam_repro.config.schema import Config
 from sam_repro.data import imagenet
 from sam_repro.data.declared import DatasetConfig, Fit, Source
@@ -112,7 +112,7 @@ def finished(results: Path, *overrides: str) -> Path:
     """The folder and the ledger's line of a run that nobody trained."""
     config = compose([*TINY, *(overrides or TINY_IMAGENET), f"results_dir={results}"])
     folder = results / "runs" / run_id(config)
-    write(folder / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(plain(config))).encode())
+    write(folder / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(as_values(config))).encode())
     model = models.build(config.model, config.dataset.classes, config.dataset.image_size)
     save_file(model.state_dict(), folder / "weights.safetensors")
     write(folder / "DONE", b"")

@@ -21,7 +21,7 @@ from sam_repro.config.budget import epochs, warmup_epochs, within_budget
 from sam_repro.config.compose import compose
 from sam_repro.config.compose_many import compose_all
 from sam_repro.config.experiments import written_out
-from sam_repro.config.identity import plain, run_id
+from sam_repro.config.identity import as_values, run_id
 from sam_repro.config.rules import check
 from sam_repro.config.schema import Config, Optimizer
 from sam_repro.tables.cost import cost
@@ -53,7 +53,7 @@ def value(run: Config, key: str) -> Any:
     """A key of the configuration, or one of stated.yaml's shorthands, as a plain value."""
     if key == "epochs":
         return epochs(run)
-    node = plain(run)
+    node = as_values(run)
     for part in {"method": "method.name", "dataset": "dataset.name"}.get(key, key).split("."):
         node = node[part]
     return node
@@ -90,7 +90,7 @@ def test_the_recipes_are_as_the_papers_state_them() -> None:
 
 @pytest.mark.parametrize("name", published())
 def test_net_and_data_are_those_that_the_name_says(name: str) -> None:
-    run = plain(config(name))
+    run = as_values(config(name))
     assert {key: run["model"][key] for key in claimed(name)["model"]} == claimed(name)["model"]
     assert run["dataset"]["name"] == claimed(name)["dataset"]
 

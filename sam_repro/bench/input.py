@@ -19,10 +19,10 @@ from torch import Tensor
 
 from sam_repro.config.schema import AugmentConfig
 from sam_repro.data.declared import DatasetConfig, Source
-from sam_repro.data.finish import Finish, Normalise
 from sam_repro.data.layouts import CIFAR10
 from sam_repro.data.memory import MemoryTrain
 from sam_repro.data.official import load_official
+from sam_repro.data.on_device import Normalise, OnDevice
 from sam_repro.errors import UserError
 
 BATCH = 128
@@ -43,7 +43,7 @@ def ours(images: Tensor, cutout: int) -> Callable[[int], int]:
     device = torch.device("cpu")
     augment = AugmentConfig(crop=4, flip=True, cutout=cutout)
     labels = torch.zeros(len(images), dtype=torch.int64)
-    data = MemoryTrain(images, labels, Finish(augment, Normalise(MEAN, STD, device), 0, 10), device)
+    data = MemoryTrain(images, labels, OnDevice(augment, Normalise(MEAN, STD, device), 0, 10), device)
 
     def round_(epoch: int) -> int:
         ids = data.order(epoch)[:IMAGES]

@@ -55,7 +55,7 @@ def science(config: Config, images: str | None = None) -> dict[str, Any]:
 
     images: which images dataset=folder had, where a record says so and the folder itself need not be there.
     """
-    found = _differing(plain(_on_its_ranks(config)), _defaults(), "", NOT_SCIENCE | unread(config).keys())
+    found = _differing(as_values(_on_its_ranks(config)), _defaults(), "", NOT_SCIENCE | unread(config).keys())
     ranks = config.runtime.ranks
     if ranks > 1 and config.method.m is None and config.method.chooses_samples:
         found.setdefault("runtime", {})["ranks"] = ranks  # each chooses samples from its own share
@@ -84,19 +84,19 @@ def _images(root: str) -> str:
 
 @cache
 def _defaults() -> Any:
-    return plain(Config())
+    return as_values(Config())
 
 
-def plain(value: Any) -> Any:
+def as_values(value: Any) -> Any:
     """A dataclass tree as dictionaries, lists, numbers and strings; enums by name, fields not said by their default."""
     if isinstance(value, Spec):
-        return {k: plain(v) for k, v in value.canonical().items()}
+        return {k: as_values(v) for k, v in value.canonical().items()}
     if is_dataclass(value):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+        return {f.name: as_values(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, dict):
-        return {k: plain(v) for k, v in value.items()}
+        return {k: as_values(v) for k, v in value.items()}
     if isinstance(value, list):
-        return [plain(v) for v in value]
+        return [as_values(v) for v in value]
     return value.name if isinstance(value, Enum) else value
 
 

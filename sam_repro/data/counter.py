@@ -1,9 +1,9 @@
 """Randomness as a pure function: a counter-based hash instead of a generator with a state.
 
-`mix` is the finaliser of splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014). The
-random number of sample `id` in the stream `k` is mix(k + id * GOLDEN), the id-th output of a splitmix64 generator whose
-state started at `k`. Nothing is drawn in order, so nothing has to be saved for a resume, and it does not matter which
-process asks for which sample, or in what company.
+`scrambled` is the finaliser of splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
+The random number of sample `id` of the draw `k` is scrambled(k + id * GOLDEN), the id-th output of a splitmix64
+generator whose state started at `k`. Nothing is drawn in order, so nothing has to be saved for a resume, and it does
+not matter which process asks for which sample, or in what company.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _GOLDEN = 0x9E3779B97F4A7C15
 _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
-class Stream(IntEnum):
+class Draw(IntEnum):
     """What a random number is for. The values are part of what a seed means: append, never renumber."""
 
     order = 1
@@ -47,7 +47,7 @@ def _signed(word: int) -> int:
     return word - (1 << 64) if word >> 63 else word
 
 
-def mix_int(word: int) -> int:
+def scrambled_int(word: int) -> int:
     word &= _WORD
     word = ((word ^ (word >> 30)) * _FIRST) & _WORD
     word = ((word ^ (word >> 27)) * _SECOND) & _WORD
@@ -58,23 +58,23 @@ def key(*parts: int) -> int:
     """One 64-bit key of several integers; the order of the parts matters."""
     state = 0
     for part in parts:
-        state = mix_int((state ^ mix_int(part + _GOLDEN)) + _GOLDEN)
+        state = scrambled_int((state ^ scrambled_int(part + _GOLDEN)) + _GOLDEN)
     return state
 
 
-def mix(words: Tensor) -> Tensor:
-    """`mix_int` of every element. torch shifts arithmetically, so the bits shifted in are masked off."""
+def scrambled(words: Tensor) -> Tensor:
+    """`scrambled_int` of every element. torch shifts arithmetically, so the bits shifted in are masked off."""
     words = (words ^ ((words >> 30) & (_WORD >> 30))) * _signed(_FIRST)
     words = (words ^ ((words >> 27) & (_WORD >> 27))) * _signed(_SECOND)
     return words ^ ((words >> 31) & (_WORD >> 31))
 
 
 def hashes(ids: Tensor, *keys: int) -> Tensor:
-    """[n] for one key, [n, k] for k keys: 64 random bits for each id in each stream."""
+    """[n] for one key, [n, k] for k keys: 64 random bits for each id of each draw."""
     counters = ids * _signed(_GOLDEN)
     if len(keys) == 1:
-        return mix(counters + _signed(keys[0]))
-    return mix(counters[:, None] + torch.tensor([_signed(k) for k in keys], device=ids.device))
+        return scrambled(counters + _signed(keys[0]))
+    return scrambled(counters[:, None] + torch.tensor([_signed(k) for k in keys], device=ids.device))
 
 
 def integers(ids: Tensor, keys: list[int], bounds: list[int]) -> Tensor:
@@ -88,6 +88,6 @@ def uniform(ids: Tensor, *keys: int) -> Tensor:
     return ((hashes(ids, *keys) >> 11) & (_WORD >> 11)).double() * 2.0**-53
 
 
-def permutation(size: int, stream: int) -> Tensor:
+def permutation(size: int, draw: int) -> Tensor:
     """A random order of 0 .. size - 1: the same on every machine and version of torch."""
-    return torch.argsort(hashes(torch.arange(size), stream), stable=True)
+    return torch.argsort(hashes(torch.arange(size), draw), stable=True)

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from sam_repro.data import imagenet
 from sam_repro.data.declared import DatasetConfig
-from sam_repro.data.finish import Normalise
-from sam_repro.data.folder import Half
+from sam_repro.data.folder import LabelledFiles
+from sam_repro.data.on_device import Normalise
 from sam_repro.data.pictures import Tally
 from sam_repro.data.sets import EvalData
 from sam_repro.errors import UserError
@@ -66,7 +66,7 @@ def evaluation_sets(name: str, config: DatasetConfig, device: torch.device | str
 
 
 def _set(
-    name: str, half: Half, config: DatasetConfig, device: torch.device | str, columns: Tensor | None = None
+    name: str, half: LabelledFiles, config: DatasetConfig, device: torch.device | str, columns: Tensor | None = None
 ) -> EvaluationSet:
     from sam_repro.data.preprocess import evaluation
     from sam_repro.data.stream import StreamEval, worker_count

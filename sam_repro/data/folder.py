@@ -12,10 +12,10 @@ from sam_repro.data.listing import SUFFIXES, count_classes, halves, images, subf
 from sam_repro.data.pictures import FilePictures
 from sam_repro.errors import UserError
 
-Half = tuple[FilePictures, Tensor]
+LabelledFiles = tuple[FilePictures, Tensor]
 
 
-def find_folder(config: DatasetConfig) -> tuple[Half, Half]:
+def find_folder(config: DatasetConfig) -> tuple[LabelledFiles, LabelledFiles]:
     """(train, test). Classes are numbered in the sorted order of their names."""
     root = Path(config.root).expanduser()
     train, test = halves(root)
@@ -33,7 +33,7 @@ def find_folder(config: DatasetConfig) -> tuple[Half, Half]:
     return labelled(train, names), labelled(test, names)
 
 
-def labelled(folder: Path, names: list[str]) -> Half:
+def labelled(folder: Path, names: list[str]) -> LabelledFiles:
     """All images below `folder`; the label is the position of the class folder in `names`."""
     paths: list[Path] = []
     labels: list[int] = []

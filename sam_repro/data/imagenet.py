@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from sam_repro.data.folder import Half, image_files, labelled
+from sam_repro.data.folder import LabelledFiles, image_files, labelled
 from sam_repro.data.layouts import roots
 from sam_repro.data.listing import subfolders
 from sam_repro.data.pictures import FilePictures
@@ -57,16 +57,16 @@ def locate(root: str, *names: str) -> Path:
     )
 
 
-def find_imagenet(root: str) -> tuple[Half, Half]:
+def find_imagenet(root: str) -> tuple[LabelledFiles, LabelledFiles]:
     """(train, val)."""
     return _whole(locate(root, "imagenet/train", "train")), find_validation(root)
 
 
-def find_validation(root: str) -> Half:
+def find_validation(root: str) -> LabelledFiles:
     return _whole(locate(root, "imagenet/val", "val"))
 
 
-def _whole(folder: Path) -> Half:
+def _whole(folder: Path) -> LabelledFiles:
     """All 1000 classes must be there: one that lacks would shift the number of every class after it."""
     _compare(folder, subfolders(folder), list(wnids()))
     return labelled(folder, list(wnids()))
@@ -84,7 +84,7 @@ def _compare(folder: Path, found: list[str], expected: list[str]) -> None:
     raise UserError(f"{folder} should hold {len(expected)} class folders: {' and '.join(parts)}")
 
 
-def find_v2(root: str) -> Half:
+def find_v2(root: str) -> LabelledFiles:
     """The folders are named 0 .. 999 and sort as strings (0, 1, 10, 100, ...): a name is a class number."""
     folder = locate(root, V2)
     numbers = [str(n) for n in range(len(wnids()))]
@@ -92,7 +92,7 @@ def find_v2(root: str) -> Half:
     return labelled(folder, numbers)
 
 
-def find_r(root: str) -> tuple[Half, Tensor]:
+def find_r(root: str) -> tuple[LabelledFiles, Tensor]:
     """The images with labels 0 .. 199, and which of the 1000 outputs these are; the other outputs don't compete."""
     folder = locate(root, "imagenet-r")
     columns = [int(index) for index in _timm_list("imagenet_r_indices.txt")]
@@ -101,11 +101,11 @@ def find_r(root: str) -> tuple[Half, Tensor]:
     return labelled(folder, names), torch.tensor(columns)
 
 
-def find_c(root: str, corruption: str, severity: int) -> Half:
+def find_c(root: str, corruption: str, severity: int) -> LabelledFiles:
     return _whole(locate(root, f"imagenet-c/{corruption}/{severity}", f"{corruption}/{severity}"))
 
 
-def find_real(root: str, reassessed: list[list[int]] | None = None) -> Half:
+def find_real(root: str, reassessed: list[list[int]] | None = None) -> LabelledFiles:
     """The validation images with the labels of Beyer et al. 2020: float32 [n, 1000], one where a label is right.
 
     An image without any right label is left out. The prediction counts as correct if it is one of the right labels.

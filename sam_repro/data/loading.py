@@ -9,13 +9,13 @@ from torch import Tensor
 
 from sam_repro.config.schema import AugmentConfig, BudgetConfig, Policy
 from sam_repro.data.declared import DatasetConfig, Source, Split
-from sam_repro.data.finish import Finish, Normalise
 from sam_repro.data.folder import find_folder
 from sam_repro.data.imagenet import find_imagenet
 from sam_repro.data.layouts import LAYOUTS, Layout
 from sam_repro.data.memory import MemoryEval, MemoryTrain
 from sam_repro.data.noise import corrupt
 from sam_repro.data.official import load_official
+from sam_repro.data.on_device import Normalise, OnDevice
 from sam_repro.data.pictures import ArrayPictures, FilePictures, Tally, UnreadableError
 from sam_repro.data.sets import Data, EvalData, TrainData
 from sam_repro.data.subset import balanced, split
@@ -23,7 +23,7 @@ from sam_repro.data.transfer import find_transfer
 from sam_repro.errors import UserError
 
 _SYNTHETIC_TRAIN, _SYNTHETIC_TEST = 1024, 256
-Half = tuple[Tensor | FilePictures, Tensor]  # images, labels
+Labelled = tuple[Tensor | FilePictures, Tensor]  # images, labels
 
 
 def load(
@@ -67,13 +67,13 @@ def load(
     facts |= {"train_images": len(images), "test_images": len(test[0]), "classes": config.classes}
     facts |= {"unreadable": tally.found} if isinstance(images, FilePictures) or tally.found else {}
     normalise = Normalise(config.mean, config.std, torch.device(device))
-    finish = Finish(augment, normalise, seed, config.classes)
+    on_device = OnDevice(augment, normalise, seed, config.classes)
     build = _streams if one_by_one else _in_memory
-    sets = build(config, finish, (images, labels), test, torch.device(device), tally)
+    sets = build(config, on_device, (images, labels), test, torch.device(device), tally)
     return Data(*sets, classes=config.classes, facts=facts)
 
 
-def _find(config: DatasetConfig, layout: Layout | None) -> tuple[Half, Half]:
+def _find(config: DatasetConfig, layout: Layout | None) -> tuple[Labelled, Labelled]:
     match config.name:
         case Source.folder:
             return find_folder(config)
@@ -87,7 +87,7 @@ def _find(config: DatasetConfig, layout: Layout | None) -> tuple[Half, Half]:
             return load_official(config, layout or LAYOUTS[config.name])
 
 
-def _random_half(config: DatasetConfig, n: int, seed: int) -> Half:
+def _random_half(config: DatasetConfig, n: int, seed: int) -> Labelled:
     generator = torch.Generator().manual_seed(seed)
     n = max(n, 2 * config.classes)
     size = config.image_size
@@ -96,17 +96,17 @@ def _random_half(config: DatasetConfig, n: int, seed: int) -> Half:
     ) % config.classes
 
 
-def _take(half: Half, ids: Tensor) -> Half:
+def _take(half: Labelled, ids: Tensor) -> Labelled:
     return half[0][ids], half[1][ids]
 
 
-def _cap(half: Half, *limits: int | None) -> Half:
+def _cap(half: Labelled, *limits: int | None) -> Labelled:
     """A fixed, class-balanced subset of the smallest limit given."""
     n = min([len(half[1])] + [limit for limit in limits if limit is not None])
     return half if n == len(half[1]) else _take(half, balanced(half[1], n))
 
 
-def _decode(half: Half, config: DatasetConfig, tally: Tally) -> tuple[Tensor, Tensor]:
+def _decode(half: Labelled, config: DatasetConfig, tally: Tally) -> tuple[Tensor, Tensor]:
     """Image files once into memory, at their final size."""
     pictures, labels = half
     if isinstance(pictures, Tensor):
@@ -126,18 +126,18 @@ def _decode(half: Half, config: DatasetConfig, tally: Tally) -> tuple[Tensor, Te
 
 
 def _in_memory(
-    config: DatasetConfig, finish: Finish, train: Half, test: Half, device: torch.device, _: Tally
+    config: DatasetConfig, on_device: OnDevice, train: Labelled, test: Labelled, device: torch.device, _: Tally
 ) -> tuple[TrainData, EvalData]:
-    if finish.augment.resized_crop:
+    if on_device.augment.resized_crop:
         raise UserError("augment.resized_crop cuts from the original image: set dataset.stream=true")
     (images, labels), (held, held_labels) = train, test
     assert isinstance(images, Tensor)
     assert isinstance(held, Tensor)
-    return MemoryTrain(images, labels, finish, device), MemoryEval(held, held_labels, finish.normalise, device)
+    return MemoryTrain(images, labels, on_device, device), MemoryEval(held, held_labels, on_device.normalise, device)
 
 
 def _streams(
-    config: DatasetConfig, finish: Finish, train: Half, test: Half, device: torch.device, tally: Tally
+    config: DatasetConfig, on_device: OnDevice, train: Labelled, test: Labelled, device: torch.device, tally: Tally
 ) -> tuple[TrainData, EvalData]:
     from sam_repro.data.preprocess import evaluation, training
     from sam_repro.data.stream import StreamEval, StreamTrain, worker_count
@@ -145,6 +145,6 @@ def _streams(
     workers = worker_count(config.workers)
     images, held = (ArrayPictures(p) if isinstance(p, Tensor) else p for p in (train[0], test[0]))
     return (
-        StreamTrain(images, train[1], training(config, finish.augment), finish, tally, workers, device),
-        StreamEval(held, test[1], evaluation(config), finish.normalise, tally, workers, device),
+        StreamTrain(images, train[1], training(config, on_device.augment), on_device, tally, workers, device),
+        StreamEval(held, test[1], evaluation(config), on_device.normalise, tally, workers, device),
     )

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sam_repro.data.counter import Stream, integers, key
-from sam_repro.data.finish import Finish, Normalise, send
+from sam_repro.data.counter import Draw, integers, key
+from sam_repro.data.on_device import Normalise, OnDevice, send
 from sam_repro.data.sets import Batch, EvalData, TrainData
 
 # A larger set than this stays in the host's memory and its batches are copied to the accelerator one by one.
@@ -27,11 +27,11 @@ def _flip(images: Tensor, flip: Tensor) -> Tensor:
 
 
 class MemoryTrain(TrainData):
-    def __init__(self, images: Tensor, targets: Tensor, finish: Finish, device: torch.device) -> None:
+    def __init__(self, images: Tensor, targets: Tensor, on_device: OnDevice, device: torch.device) -> None:
         """`images` are uint8 [N, 3, H, W], `targets` int64 [N]."""
-        super().__init__(len(images), finish.seed)
-        self.augment = finish.augment
-        self.finish = finish
+        super().__init__(len(images), on_device.seed)
+        self.augment = on_device.augment
+        self.on_device = on_device
         self.device = device
         self.height, self.width = images.shape[-2:]
         self.images = _place(F.pad(images, [self.augment.crop] * 4), device)
@@ -50,10 +50,10 @@ class MemoryTrain(TrainData):
     def gather(self, ids: Tensor, epoch: int) -> Batch:
         there = send(ids, self.device)
         images, targets = self._pixels(there, epoch), self.targets[there]
-        if self.finish.mixes:
+        if self.on_device.mixes:
             # The partner is a sample of the whole set, drawn by this sample's own counter: still a pure function.
-            partners = send(integers(ids, [key(self.seed, epoch, Stream.partner)], [self.size])[:, 0], self.device)
-            images, targets = self.finish.mix(
+            partners = send(integers(ids, [key(self.seed, epoch, Draw.partner)], [self.size])[:, 0], self.device)
+            images, targets = self.on_device.blend(
                 images, targets, self._pixels(partners, epoch), self.targets[partners], ids.cpu(), epoch
             )
         return Batch(images, targets, there)
@@ -61,13 +61,13 @@ class MemoryTrain(TrainData):
     def _pixels(self, ids: Tensor, epoch: int) -> Tensor:
         """Cropped, mirrored, normalised, blanked."""
         offsets = 2 * self.augment.crop + 1
-        keys = [key(self.seed, epoch, stream) for stream in (Stream.crop_y, Stream.crop_x, Stream.flip)]
+        keys = [key(self.seed, epoch, draw) for draw in (Draw.crop_y, Draw.crop_x, Draw.flip)]
         crop_y, crop_x, flip = integers(ids, keys, [offsets, offsets, 2]).unbind(1)
         index = tuple(i.to(self.images.device) for i in (ids, crop_y, crop_x))
         images = send(self.windows[index], self.device)
         if self.augment.flip:
             images = _flip(images, flip)
-        return self.finish.pixels(images, ids, epoch)
+        return self.on_device.pixels(images, ids, epoch)
 
 
 class MemoryEval(EvalData):

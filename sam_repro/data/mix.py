@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from sam_repro.config.schema import AugmentConfig
-from sam_repro.data.counter import Stream, integers, key, uniform
+from sam_repro.data.counter import Draw, integers, key, uniform
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ def mixes(augment: AugmentConfig) -> bool:
 def draw(ids: Tensor, augment: AugmentConfig, seed: int, epoch: int, height: int, width: int) -> Recipe:
     from scipy.special import betaincinv
 
-    streams = (Stream.mix_apply, Stream.mix_kind, Stream.mix_share)
-    apply, kind, quantile = uniform(ids, *(key(seed, epoch, s) for s in streams)).unbind(1)
+    draws = (Draw.mix_apply, Draw.mix_kind, Draw.mix_share)
+    apply, kind, quantile = uniform(ids, *(key(seed, epoch, s) for s in draws)).unbind(1)
     cut = torch.full_like(kind, augment.cutmix > 0, dtype=torch.bool)
     if augment.mixup > 0:
         cut &= kind < 0.5
@@ -46,7 +46,7 @@ def draw(ids: Tensor, augment: AugmentConfig, seed: int, epoch: int, height: int
     lam = torch.where(apply < augment.mix_probability, lam, 1.0)
 
     side = (1.0 - lam).sqrt() * cut
-    keys = [key(seed, epoch, Stream.mix_y), key(seed, epoch, Stream.mix_x)]
+    keys = [key(seed, epoch, Draw.mix_y), key(seed, epoch, Draw.mix_x)]
     centre_y, centre_x = integers(ids, keys, [height, width]).unbind(1)
     half_y, half_x = (height * side).long() // 2, (width * side).long() // 2
     edges = [

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sam_repro.data.counter import Stream, hashes, integers, key
+from sam_repro.data.counter import Draw, hashes, integers, key
 from sam_repro.data.declared import LabelNoise
 
 
@@ -21,9 +21,9 @@ def corrupt(labels: Tensor, classes: int, noise: LabelNoise) -> tuple[Tensor, di
     """
     n = len(labels)
     ids = torch.arange(n)
-    chosen = hashes(ids, key(noise.seed, Stream.noise_choice)).argsort(stable=True)[: round(noise.rate * n)]
+    chosen = hashes(ids, key(noise.seed, Draw.noise_choice)).argsort(stable=True)[: round(noise.rate * n)]
     choices = classes if noise.include_true else classes - 1
-    draw = integers(chosen, [key(noise.seed, Stream.noise_label)], [choices])[:, 0]
+    draw = integers(chosen, [key(noise.seed, Draw.noise_label)], [choices])[:, 0]
     true = labels[chosen]
     noisy = labels.clone()
     # Drawing a distance 1 .. classes - 1 from the true label is uniform over the wrong ones.

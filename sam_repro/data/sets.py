@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sam_repro.data.counter import Stream, key, permutation
+from sam_repro.data.counter import Draw, key, permutation
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class TrainData(ABC):
 
     def order(self, epoch: int) -> Tensor:
         """The epoch's permutation of all ids, an int64 tensor on the CPU."""
-        return permutation(self.size, key(self.seed, epoch, Stream.order))
+        return permutation(self.size, key(self.seed, epoch, Draw.order))
 
     def other(self, epoch: int, step: int, n: int) -> Tensor:
         """n ids of a random batch independent of the step's own: a slice of a second permutation of the epoch."""
         if self._other is None or self._other[0] != epoch:
-            self._other = epoch, permutation(self.size, key(self.seed, epoch, Stream.other))
+            self._other = epoch, permutation(self.size, key(self.seed, epoch, Draw.other))
         return self._other[1][(step * n + torch.arange(n)) % self.size]
 
     @abstractmethod

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from sam_repro.data.counter import Stream, hashes, key
-from sam_repro.data.finish import Finish, Normalise, send
+from sam_repro.data.counter import Draw, hashes, key
+from sam_repro.data.on_device import Normalise, OnDevice, send
 from sam_repro.data.pictures import ArrayPictures, FilePictures, Tally, UnreadableError
 from sam_repro.data.preprocess import Transform
 from sam_repro.data.sets import Batch, EvalData, TrainData
@@ -119,39 +119,39 @@ class StreamTrain(TrainData):
         pictures: Pictures,
         targets: Tensor,
         transform: Transform,
-        finish: Finish,
+        on_device: OnDevice,
         tally: Tally,
         workers: int,
         device: torch.device,
     ) -> None:
-        super().__init__(len(pictures), finish.seed)
+        super().__init__(len(pictures), on_device.seed)
         self.pictures = pictures
         self.targets = targets.to(device)
         self.transform = transform
-        self.finish = finish
+        self.on_device = on_device
         self.tally = tally
         self.workers = workers
         self.device = device
 
     def gather(self, ids: Tensor, epoch: int) -> Batch:
-        return self._finished(self._samples(epoch).__getitems__(ids.tolist()), epoch)
+        return self._delivered(self._samples(epoch).__getitems__(ids.tolist()), epoch)
 
     def stream(self, batches: Iterable[Tensor], epoch: int) -> Iterator[Batch]:
         for raw in _run_ahead(self._samples(epoch), batches, self.workers, self.device):
-            yield self._finished(raw, epoch)
+            yield self._delivered(raw, epoch)
 
     def _samples(self, epoch: int) -> Samples:
-        return Samples(self.pictures, self.transform, key(self.seed, epoch, Stream.transform), substitute=True)
+        return Samples(self.pictures, self.transform, key(self.seed, epoch, Draw.transform), substitute=True)
 
-    def _finished(self, raw: Raw, epoch: int) -> Batch:
+    def _delivered(self, raw: Raw, epoch: int) -> Batch:
         for complaint in raw.complaints:
             self.tally.add(complaint)
         ids = send(raw.ids, self.device)
-        images = self.finish.pixels(send(raw.images, self.device), ids, epoch)
+        images = self.on_device.pixels(send(raw.images, self.device), ids, epoch)
         targets = self.targets[ids]
-        if self.finish.mixes:
+        if self.on_device.mixes:
             other = neighbours(len(images)).to(self.device)
-            images, targets = self.finish.mix(images, targets, images[other], targets[other], raw.ids, epoch)
+            images, targets = self.on_device.blend(images, targets, images[other], targets[other], raw.ids, epoch)
         return Batch(images, targets, ids)
 
 

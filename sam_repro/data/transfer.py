@@ -13,7 +13,7 @@ import torch
 
 from sam_repro.data.declared import Source
 from sam_repro.data.download import UnreachableError
-from sam_repro.data.folder import Half
+from sam_repro.data.folder import LabelledFiles
 from sam_repro.data.layouts import roots
 from sam_repro.data.pictures import FilePictures
 from sam_repro.errors import UserError
@@ -21,7 +21,7 @@ from sam_repro.errors import UserError
 FOLDERS = {Source.flowers102: "flowers-102", Source.pets: "oxford-iiit-pet"}  # torchvision's
 
 
-def find_transfer(source: Source, root: str) -> tuple[Half, Half]:
+def find_transfer(source: Source, root: str) -> tuple[LabelledFiles, LabelledFiles]:
     """(train, test)."""
     kind = _torchvision_class(source)
     halves = (("train", "val"), ("test",)) if source is Source.flowers102 else (("trainval",), ("test",))
@@ -53,7 +53,7 @@ def download_transfer(source: Source, staging: Path) -> None:
         raise UnreachableError(str(error)) from None
 
 
-def _join(parts: list[Any]) -> Half:
+def _join(parts: list[Any]) -> LabelledFiles:
     paths: list[Path] = []
     labels: list[int] = []
     for part in parts:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sam_repro.config.compose import compose
-from sam_repro.config.identity import plain, science
+from sam_repro.config.identity import as_values, science
 from sam_repro.config.metric import Metric, described, metrics_of
 from sam_repro.config.schema import Config
 from sam_repro.errors import UserError, nearest
@@ -158,7 +158,7 @@ def _method_of(overrides: tuple[str, ...]) -> str:
 
 @cache
 def _defaults() -> dict[str, Any]:
-    return dotted(plain(Config()))
+    return dotted(as_values(Config()))
 
 
 def dotted(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

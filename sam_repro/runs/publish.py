@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 from omegaconf import OmegaConf
 
-from sam_repro.config.identity import plain
+from sam_repro.config.identity import as_values
 from sam_repro.config.metric import described
 from sam_repro.config.schema import Config
 from sam_repro.errors import UserError
@@ -48,7 +48,7 @@ def publish(run: Run, out: Path) -> Path:
         shutil.copyfile(run.weights, target.weights)
         shutil.copyfile(run.metrics, target.metrics)
         shutil.copyfile(run.summary, target.summary)
-        write_atomic(target.config, OmegaConf.to_yaml(OmegaConf.create(plain(nowhere(config)))))
+        write_atomic(target.config, OmegaConf.to_yaml(OmegaConf.create(as_values(nowhere(config)))))
         write_atomic(out / CARD, card(entry, config, weights))
     except OSError as error:
         raise UserError(f"can't write out={out} ({error.strerror}): choose another folder") from error

@@ -54,8 +54,8 @@ class Cost:
     def hours(self, device: str) -> float | None:
         if self.flops is None:
             return None
-        fast, plain, _ = device_facts(device)
-        computing = self.flops / ((fast if self.half else plain) * 1e12 * self.utilisation)
+        halved, full, _ = device_facts(device)
+        computing = self.flops / ((halved if self.half else full) * 1e12 * self.utilisation)
         launching = 0.0 if device == "cpu" else self.passes * self.layers * LAYER_SECONDS
         return max(computing, launching) / 3600
 

@@ -11,7 +11,7 @@ import torch
 from omegaconf import OmegaConf
 
 from sam_repro.config.compose import compose
-from sam_repro.config.identity import plain, run_id
+from sam_repro.config.identity import as_values, run_id
 from sam_repro.config.schema import Config
 from sam_repro.errors import UserError
 from sam_repro.models import build
@@ -40,7 +40,7 @@ def test_the_id_is_that_of_the_bytes_and_not_of_the_place(file: Path, tmp_path: 
 
 def test_a_file_that_is_gone_or_replaced_changes_no_id_of_a_run_that_exists(file: Path) -> None:
     config = compose([f"model.weights={file}"])
-    name, stored = run_id(config), OmegaConf.create(plain(config))
+    name, stored = run_id(config), OmegaConf.create(as_values(config))
     save(file, 1)
     assert run_id(config) == name
     file.unlink()

@@ -13,7 +13,7 @@ from sam_repro.config.schema import AugmentConfig, BudgetConfig
 from sam_repro.data import imagenet, load
 from sam_repro.data.declared import DatasetConfig, Source
 from sam_repro.data.evaluations import ALEXNET_ERRORS, corruption_scores, evaluation_sets
-from sam_repro.data.folder import Half
+from sam_repro.data.folder import LabelledFiles
 from sam_repro.errors import UserError
 
 WNIDS = imagenet.wnids()
@@ -41,7 +41,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def folders_of(half: Half) -> list[str]:
+def folders_of(half: LabelledFiles) -> list[str]:
     return [half[0].path(i).parent.name for i in range(len(half[0]))]
 
 

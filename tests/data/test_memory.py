@@ -6,9 +6,9 @@ from scipy import stats
 from torch import Tensor
 
 from sam_repro.config.schema import AugmentConfig
-from sam_repro.data.counter import Stream, integers, key
-from sam_repro.data.finish import Finish, Normalise
+from sam_repro.data.counter import Draw, integers, key
 from sam_repro.data.memory import MemoryEval, MemoryTrain
+from sam_repro.data.on_device import Normalise, OnDevice
 
 CPU = torch.device("cpu")
 MEAN, STD = [0.5, 0.4, 0.3], [0.2, 0.25, 0.3]
@@ -21,11 +21,11 @@ def images(n: int, size: int = 12) -> Tensor:
 
 def train(pixels: Tensor, augment: AugmentConfig, seed: int = 3) -> MemoryTrain:
     return MemoryTrain(
-        pixels, torch.arange(len(pixels)) % 10, Finish(augment, Normalise(MEAN, STD, CPU), seed, 10), CPU
+        pixels, torch.arange(len(pixels)) % 10, OnDevice(augment, Normalise(MEAN, STD, CPU), seed, 10), CPU
     )
 
 
-def one_number(seed: int, epoch: int, stream: Stream, sample: int, bound: int) -> int:
+def one_number(seed: int, epoch: int, stream: Draw, sample: int, bound: int) -> int:
     return int(integers(torch.tensor([sample]), [key(seed, epoch, stream)], [bound])[0, 0])
 
 
@@ -33,14 +33,14 @@ def slowly(picture: Tensor, augment: AugmentConfig, seed: int, epoch: int, sampl
     """Pixel by pixel: pad, crop, mirror, normalise, blank."""
     _, height, width = picture.shape
     pad = augment.crop
-    top = one_number(seed, epoch, Stream.crop_y, sample, 2 * pad + 1) - pad
-    left = one_number(seed, epoch, Stream.crop_x, sample, 2 * pad + 1) - pad
-    mirrored = augment.flip and one_number(seed, epoch, Stream.flip, sample, 2) == 1
-    cut = augment.cutout > 0 and one_number(seed, epoch, Stream.cutout_apply, sample, 1 << 24) < round(
+    top = one_number(seed, epoch, Draw.crop_y, sample, 2 * pad + 1) - pad
+    left = one_number(seed, epoch, Draw.crop_x, sample, 2 * pad + 1) - pad
+    mirrored = augment.flip and one_number(seed, epoch, Draw.flip, sample, 2) == 1
+    cut = augment.cutout > 0 and one_number(seed, epoch, Draw.cutout_apply, sample, 1 << 24) < round(
         augment.cutout_probability * (1 << 24)
     )
-    cut_y = one_number(seed, epoch, Stream.cutout_y, sample, height)
-    cut_x = one_number(seed, epoch, Stream.cutout_x, sample, width)
+    cut_y = one_number(seed, epoch, Draw.cutout_y, sample, height)
+    cut_x = one_number(seed, epoch, Draw.cutout_x, sample, width)
     half = augment.cutout // 2
     result = torch.empty(3, height, width)
     for channel in range(3):
@@ -126,8 +126,8 @@ def test_every_crop_and_flip_is_equally_likely() -> None:
     # A picture whose pixels tell their own place: the first two pixels of the result give crop and flip away.
     n, pad, size = 40_000, 1, 4
     place = (torch.arange(size * size, dtype=torch.uint8) + 1).reshape(1, 1, size, size).expand(n, 3, size, size)
-    finish = Finish(AugmentConfig(crop=pad), Normalise([0.0] * 3, [1 / 255] * 3, CPU), 0, 10)
-    data = MemoryTrain(place, torch.zeros(n, dtype=torch.int64), finish, CPU)
+    on_device = OnDevice(AugmentConfig(crop=pad), Normalise([0.0] * 3, [1 / 255] * 3, CPU), 0, 10)
+    data = MemoryTrain(place, torch.zeros(n, dtype=torch.int64), on_device, CPU)
     seen = data.gather(torch.arange(n), 0).images[:, 0].reshape(n, -1)
     kinds, counts = seen.unique(dim=0, return_counts=True)
     assert len(kinds) == 3 * 3 * 2
@@ -138,8 +138,8 @@ def test_cutout_crosses_the_border_and_obeys_its_probability() -> None:
     n, side, size = 20_000, 8, 16
     augment = AugmentConfig(crop=0, flip=False, cutout=side, cutout_probability=0.5)
     grey = torch.full((n, 3, size, size), 255, dtype=torch.uint8)
-    finish = Finish(augment, Normalise([0.0] * 3, [1.0] * 3, CPU), 0, 10)
-    data = MemoryTrain(grey, torch.zeros(n, dtype=torch.int64), finish, CPU)
+    on_device = OnDevice(augment, Normalise([0.0] * 3, [1.0] * 3, CPU), 0, 10)
+    data = MemoryTrain(grey, torch.zeros(n, dtype=torch.int64), on_device, CPU)
     blank = data.gather(torch.arange(n), 0).images[:, 0] == 0
     area = blank.sum((1, 2))
     assert stats.binomtest(int((area > 0).sum()), n, 0.5).pvalue > 1e-3

@@ -7,9 +7,9 @@ from scipy import stats
 from timm.data.mixup import mixup_target
 
 from sam_repro.config.schema import AugmentConfig
-from sam_repro.data.finish import Finish, Normalise
 from sam_repro.data.memory import MemoryTrain
 from sam_repro.data.mix import Recipe, blend, draw, soften
+from sam_repro.data.on_device import Normalise, OnDevice
 
 CPU = torch.device("cpu")
 MIXUP = AugmentConfig(crop=0, flip=False, mixup=0.8)
@@ -81,7 +81,7 @@ def test_a_mixed_sample_is_the_same_in_any_company() -> None:
     augment = AugmentConfig(crop=2, flip=True, cutout=4, mixup=0.5, cutmix=1.0, mix_probability=0.8)
     images = torch.randint(0, 256, (60, 3, 8, 8), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
     labels = torch.arange(60) % 10
-    data = MemoryTrain(images, labels, Finish(augment, Normalise([0.5] * 3, [0.5] * 3, CPU), 3, 10), CPU)
+    data = MemoryTrain(images, labels, OnDevice(augment, Normalise([0.5] * 3, [0.5] * 3, CPU), 3, 10), CPU)
     order = data.order(1)
     whole = data.gather(order, 1)
     assert whole.targets.shape == (60, 10)
@@ -92,7 +92,7 @@ def test_a_mixed_sample_is_the_same_in_any_company() -> None:
         assert torch.equal(part.images, whole.images[rank::3])
         assert torch.equal(part.targets, whole.targets[rank::3])
     plain = MemoryTrain(
-        images, labels, Finish(AugmentConfig(crop=2, flip=True, cutout=4), data.finish.normalise, 3, 10), CPU
+        images, labels, OnDevice(AugmentConfig(crop=2, flip=True, cutout=4), data.on_device.normalise, 3, 10), CPU
     ).gather(order, 1)
     unmixed = whole.targets.max(1).values == 1
     assert 0 < int(unmixed.sum()) < 60

@@ -9,7 +9,7 @@ from torchvision.transforms import v2
 
 from sam_repro.config.schema import AugmentConfig, BudgetConfig, Policy
 from sam_repro.data import Data, load
-from sam_repro.data.counter import Stream, hashes, key
+from sam_repro.data.counter import Draw, hashes, key
 from sam_repro.data.declared import DatasetConfig, Fit, Source
 from sam_repro.data.stream import StreamTrain, neighbours, worker_count
 from sam_repro.errors import UserError
@@ -62,7 +62,7 @@ def test_the_transform_is_torchvisions(root: Path) -> None:
     assert isinstance(train, StreamTrain)
     theirs = v2.Compose([v2.RandomResizedCrop(16, scale=(0.08, 1.0), antialias=True), v2.RandomHorizontalFlip()])
     for index in range(4):
-        torch.manual_seed(int(hashes(torch.tensor([index]), key(0, 2, Stream.transform))))
+        torch.manual_seed(int(hashes(torch.tensor([index]), key(0, 2, Draw.transform))))
         assert torch.equal(batch.images[index].round().byte(), theirs(train.pictures.read(index)))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from sam_repro.config.compose import compose
-from sam_repro.config.identity import plain
+from sam_repro.config.identity import as_values
 from sam_repro.config.metric import of_images
 from sam_repro.config.schema import Config
 from sam_repro.record.metrics import MetricsLog
@@ -46,7 +46,7 @@ def epochs(top: float, seed: int, count: int = 12) -> list[dict[str, Any]]:
 def write_run(folder: Path, config: Config, records: list[dict[str, Any]], status: str = "done") -> dict[str, Any]:
     """config.yaml, metrics.jsonl, summary.json and DONE; returns the summary."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.yaml").write_text(yaml.safe_dump(plain(config)))
+    (folder / "config.yaml").write_text(yaml.safe_dump(as_values(config)))
     log = MetricsLog(folder)
     log.rewind(0)
     for record in records:

@@ -15,7 +15,7 @@ import yaml
 from commands import ROOT, TINY
 
 from sam_repro.config.compose import compose
-from sam_repro.config.identity import plain, run_id
+from sam_repro.config.identity import as_values, run_id
 from sam_repro.engine.ranks import Ranks
 from sam_repro.errors import UserError
 from sam_repro.record.folder import RunFolder
@@ -81,7 +81,7 @@ def test_the_stored_configuration_is_the_one_that_was_trained(tmp_path: Path) ->
     config = replace(compose(["method=asam", "base_optimizer.lr=1e-5"]), results_dir=str(tmp_path))
     run = Run.of(config)
     run.path.mkdir(parents=True)
-    run.config.write_text(yaml.safe_dump(plain(config)))
+    run.config.write_text(yaml.safe_dump(as_values(config)))
     assert run.stored() == config
     assert stored_runs(tmp_path) == [run]
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from sam_repro.config.compose import compose
-from sam_repro.config.identity import plain
+from sam_repro.config.identity import as_values
 from sam_repro.errors import UserError
 from sam_repro.tables import spec
 from sam_repro.tables.discrepancies import Check, concerning, load
@@ -36,7 +36,7 @@ def read(tmp_path: Path, *rows: dict[str, Any]) -> Any:
 def composed(overrides: tuple[str, ...], keys: dict[str, Any]) -> dict[str, Any]:
     found = {}
     for key in keys:
-        node = plain(compose(overrides))
+        node = as_values(compose(overrides))
         for part in key.split("."):
             node = node[part]
         found[key] = node

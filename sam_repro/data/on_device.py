@@ -7,7 +7,7 @@ from torch import Tensor
 
 from sam_repro.config.schema import AugmentConfig
 from sam_repro.data import mix
-from sam_repro.data.counter import Stream, integers, key
+from sam_repro.data.counter import Draw, integers, key
 
 _COIN = 1 << 24  # resolution of cutout_probability
 
@@ -33,7 +33,7 @@ def send(tensor: Tensor, device: torch.device) -> Tensor:
     return (tensor if tensor.is_pinned() else tensor.pin_memory()).to(device, non_blocking=True)
 
 
-class Finish:
+class OnDevice:
     def __init__(self, augment: AugmentConfig, normalise: Normalise, seed: int, classes: int) -> None:
         self.augment = augment
         self.normalise = normalise
@@ -46,7 +46,7 @@ class Finish:
         images = self.normalise(images)
         return images.mul_(self._cutout_mask(images, ids, epoch)) if self.augment.cutout else images
 
-    def mix(
+    def blend(
         self, images: Tensor, targets: Tensor, partners: Tensor, partner_targets: Tensor, ids: Tensor, epoch: int
     ) -> tuple[Tensor, Tensor]:
         """Mixup or CutMix with the given partners. `ids` are on the CPU."""
@@ -61,7 +61,7 @@ class Finish:
         centre - side // 2 to centre + side // 2, exclusive. Zero after normalisation is the mean colour.
         """
         height, width = images.shape[-2:]
-        keys = [key(self.seed, epoch, s) for s in (Stream.cutout_apply, Stream.cutout_y, Stream.cutout_x)]
+        keys = [key(self.seed, epoch, s) for s in (Draw.cutout_apply, Draw.cutout_y, Draw.cutout_x)]
         coin, y, x = integers(ids, keys, [_COIN, height, width])[:, :, None].unbind(1)
         half = self.augment.cutout // 2
         rows = torch.arange(height, device=ids.device) - y
