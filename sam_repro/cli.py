@@ -29,13 +29,13 @@ COMMANDS = {
 @command
 def main(words: list[str]) -> int:
     signals.begin()
-    if set(words[:1]) & set(HELP):
-        return _help(words[1:])
     name = "train"
     if words and words[0] in COMMANDS:
         name, *words = words
     elif words and words[0].isidentifier():
         _refuse(words[0])
+    if name == "train" and set(words[:1]) & set(HELP):
+        return _help(words[1:])
     sys.argv = [sys.argv[0], *words]  # Hydra's own parser reads it
     return int(import_module(COMMANDS[name][0]).main(words))
 

@@ -28,7 +28,7 @@ from sam_repro.data.declared import Source
 from sam_repro.data.listing import count_classes
 from sam_repro.errors import UserError, nearest
 from sam_repro.files.digest import file_sha256
-from sam_repro.models.catalog import Architecture
+from sam_repro.methods.axes import OPEN
 
 ConfigStore.instance().store(name="schema", node=Said)
 
@@ -65,12 +65,17 @@ def checked(words: Any) -> Config:
     weights = config.model.weights
     if weights is not None and config.model.weights_sha256 is None and Path(weights).is_file():
         config.model = replace(config.model, weights_sha256=file_sha256(weights))
-    config = check(within_budget(config))
-    if config.model.architecture is Architecture.own and config.model.source_sha256 is None:
-        assert config.model.name is not None
-        own.load("model.name", config.model.name)  # what is wrong with it is told before anything is written
-        config.model = replace(config.model, source_sha256=own.source_sha256("model.name", config.model.name))
-    return config
+    return _pinned(check(within_budget(config)))
+
+
+def _pinned(config: Config) -> Config:
+    """With what stands in the modules of the user's own code; what is wrong with it is told before a run begins."""
+    for part, fields_ in (("model", ("name",)), ("dataset", ("reader",)), ("method", OPEN)):
+        node = getattr(config, part)
+        named = {field: name for field in fields_ if ":" in (name := getattr(node, field) or "")}
+        found = {field: own.pinned(f"{part}.{field}", name) for field, name in named.items()}
+        config = replace(config, **{part: replace(node, **found)}) if found else config
+    return replace(config, method=config.method.settled())
 
 
 def _typed(node: DictConfig) -> Any:
@@ -84,8 +89,8 @@ def _typed(node: DictConfig) -> Any:
 
 
 def _unknown(found: Any, known: Any) -> str | None:
-    """The first key, dotted, that the schema has not."""
-    if not isinstance(known, dict) or not isinstance(found, dict):
+    """The first key, dotted, that the schema has not. A mapping that is empty there may hold anything."""
+    if not isinstance(known, dict) or not isinstance(found, dict) or not known:
         return None
     for key, value in found.items():
         if key not in known:

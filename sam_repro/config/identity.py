@@ -27,7 +27,7 @@ RECIPE_VERSION = 1
 
 # Names and limits of other runs, places and speed: none of these changes a number.
 NOT_SCIENCE = frozenset({
-    "dataset.root", "dataset.workers", "dataset.skip_unreadable", "model.weights_sha256", "model.source_sha256",
+    "dataset.root", "dataset.workers", "dataset.skip_unreadable", "model.weights_sha256",
     "method.name", "budget.name", "budget.seeds", "loop.eval_batch", "loop.keep_best", "loop.keep_every", "track",
     "results_dir", "force",
     "runtime.ranks", "runtime.device", "runtime.loss_scaler", "runtime.channels_last", "runtime.compile",
@@ -63,8 +63,6 @@ def science(config: Config, images: str | None = None) -> dict[str, Any]:
         found["dataset"]["images"] = images or _images(config.dataset.root)
     if config.model.weights_sha256 is not None:
         found["model"]["weights"] = config.model.weights_sha256  # what is in the file counts, not where it lies
-    if config.model.source_sha256 is not None:
-        found["model"]["source"] = config.model.source_sha256
     return found
 
 
@@ -106,7 +104,7 @@ def _differing(values: dict[str, Any], defaults: dict[str, Any], prefix: str, le
         name = prefix + key
         if name in left_out or value == defaults[key]:
             continue
-        if isinstance(value, dict):
+        if isinstance(value, dict) and defaults[key]:
             inner = _differing(value, defaults[key], name + ".", left_out)
             if inner:
                 out[key] = inner

@@ -20,6 +20,7 @@ from sam_repro.errors import UserError, nearest
 _OVERRIDE = re.compile(r"(?P<plus>\+{0,2})(?P<key>[^=]*?)(?P<package>@[^=]*)?=(?P<value>.*)", re.DOTALL)
 _PLAIN = re.compile(r"([A-Za-z_/]|\.{1,2}/)[\w./-]*", re.ASCII)  # nothing that Hydra takes for a number
 _WORDS = ("null", "true", "false", "nan", "inf")  # nor for one of these
+_OPEN = "method.own."  # what stands behind it, the user's own code declares
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _SCIENTIFIC = re.compile(r"(?<![\w.])\d+(?:\.\d*)?[eE]\+?\d\d?(?![\w.])")
 _SEVERAL = re.compile(r"(?:choice|range|interval|glob|shuffle|sort|tag)\(.*\)", re.DOTALL)
@@ -53,6 +54,8 @@ def _readable(word: str, several: bool) -> str:
         raise UserError(f"{word}: write one option, {key}=NAME.{nearest(value, options(key))}")
     if key in _whole_numbers():
         return word[: -len(value)] + _SCIENTIFIC.sub(_whole, value) if value else word
+    if key.startswith(_OPEN):
+        return f"++{key}={value}"
     if key not in _texts():
         return word
     return f"{found['plus']}{key}{found['package'] or ''}={_text(key, value, several)}"

@@ -39,7 +39,7 @@ def _with(belongs_to: str, holds: Callable[[Config], bool]) -> Reason:
 
 def _decodes(c: Config) -> bool:
     """Whether images are fitted to `image_size` one by one; arrays that lie in memory are taken as they are."""
-    of_files = c.dataset.name in (Source.folder, Source.imagenet, Source.flowers102, Source.pets)
+    of_files = c.dataset.name in (Source.folder, Source.imagenet, Source.flowers102, Source.pets, Source.own)
     return of_files or c.dataset.stream or c.augment.policy is not Policy.none
 
 
@@ -73,6 +73,7 @@ _RANDAUGMENT = _with("augment.policy=randaugment", lambda c: c.augment.policy is
 _NOISE = _with("dataset.label_noise.rate above 0", lambda c: c.dataset.label_noise.rate > 0)
 
 READ_BY: dict[str, Reason] = {
+    "dataset.reader": _with("dataset=own", lambda c: c.dataset.name is Source.own),
     "dataset.fit": _with("image files and dataset.stream=true", _decodes),
     "dataset.crop_share": _with("dataset.fit=crop of image files or with dataset.stream=true",
                                 lambda c: _decodes(c) and c.dataset.fit is Fit.crop),

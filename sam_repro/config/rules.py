@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from sam_repro.config.budget import recipe_epochs
 from sam_repro.config.reads import changes_rate
 from sam_repro.config.schema import Config, Precision
-from sam_repro.data.declared import Split
+from sam_repro.data.declared import Source, Split
 from sam_repro.errors import UserError
 from sam_repro.models.catalog import problems as model_problems
+from sam_repro.own import is_named
 
 
 def check(config: Config) -> Config:
@@ -111,6 +112,8 @@ def _between(c: Config) -> Iterator[tuple[str, bool, str]]:
            "needs base_optimizer.momentum > 0")  # fmt: skip
     yield ("runtime.loss_scaler", c.runtime.precision is Precision.fp16 and not c.runtime.loss_scaler,
            "must be true for runtime.precision=fp16: small gradients vanish without it; or use bf16")  # fmt: skip
+    own = c.dataset.name is Source.own and not is_named(c.dataset.reader or "")
+    yield "dataset.reader", own, f"must be package.module:attribute for dataset=own, is {c.dataset.reader!r}"
     recipe = recipe_epochs(c)
     yield "schedule.warmup_epochs", c.schedule.warmup_epochs > recipe, f"exceeds the run's {recipe} epochs"
 

@@ -16,6 +16,7 @@ class Source(Enum):
     flowers102 = "flowers102"  # Oxford Flowers-102 and Oxford-IIIT Pets, in torchvision's layout
     pets = "pets"
     synthetic = "synthetic"  # random pixels and balanced labels, any size and number of classes: for trials and timing
+    own = "own"  # the user's, by its `reader`
 
 
 class Split(Enum):
@@ -53,3 +54,4 @@ class DatasetConfig:
     evaluate_on: Split = Split.test
     validation: float = 0.1  # share of the training set held out when evaluate_on=validation
     label_noise: LabelNoise = field(default_factory=LabelNoise)
+    reader: str | None = None  # own: package.module:attribute, called with `root` and `image_size`

@@ -16,6 +16,7 @@ from sam_repro.data.memory import MemoryEval, MemoryTrain
 from sam_repro.data.noise import corrupt
 from sam_repro.data.official import load_official
 from sam_repro.data.on_device import Normalise, OnDevice
+from sam_repro.data.own import read_own
 from sam_repro.data.pictures import ArrayPictures, FilePictures, Tally, UnreadableError
 from sam_repro.data.sets import Data, EvalData, TrainData
 from sam_repro.data.subset import balanced, split
@@ -81,6 +82,8 @@ def _find(config: DatasetConfig, layout: Layout | None) -> tuple[Labelled, Label
             return find_imagenet(config.root)
         case Source.flowers102 | Source.pets:
             return find_transfer(config.name, config.root)
+        case Source.own:
+            return read_own(config)
         case Source.synthetic:
             return _random_half(config, _SYNTHETIC_TRAIN, 0), _random_half(config, _SYNTHETIC_TEST, 1)
         case _:

@@ -11,6 +11,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, ClassVar
 
+from sam_repro.methods import own as own_code
 from sam_repro.methods.ascents import Ascent
 from sam_repro.methods.cadences import Cadence
 from sam_repro.methods.descents import Descent
@@ -36,6 +37,9 @@ class Sharding(Option):
 AXES: dict[str, type[Option]] = {
     kind.axis: kind for kind in (Start, Ascent, Direction, Geometry, Radius, Descent, Cadence)
 }
+# Those whose option may be the user's own, package.module:attribute. A stored run's id follows from the others alone:
+# to read a run executes no code that it names.
+OPEN = (Direction.axis, Geometry.axis, Descent.axis)
 ALWAYS = ("", Start.axis, Ascent.axis)  # the axes that are read without an ascent, too
 
 
@@ -82,6 +86,11 @@ def options(axis: str) -> dict[str, type[Option]]:
     return dict(sorted(found.items(), key=lambda item: (item[0] != base.default, item[0])))
 
 
+def option(axis: str, name: str) -> type[Option]:
+    """The option of this name: of the folder, or the user's own."""
+    return own_code.load(AXES[axis], name) if axis in OPEN and ":" in name else options(axis)[name]
+
+
 @dataclass(frozen=True)
 class Field:
     """A field of the configuration, and who reads it."""
@@ -93,9 +102,6 @@ class Field:
     axis: str
     readers: tuple[str, ...]  # options of the axis
     choices: tuple[tuple[str, str], ...] = ()  # name and meaning, the latter empty where `doc` has it
-
-    def reads(self, point: Point) -> bool:
-        return any(option.axis == self.axis and option.name in self.readers for option in point.options())
 
 
 @cache
@@ -124,7 +130,7 @@ def declared() -> Mapping[str, Field]:
 
 def _choosing(axis: str) -> Field:
     known = options(axis)
-    doc = first_line(import_module(AXES[axis].__module__).__doc__)
+    doc = first_line(import_module(AXES[axis].__module__).__doc__) + "; or package.module:attribute" * (axis in OPEN)
     choices = tuple((name, first_line(import_module(option.__module__).__doc__)) for name, option in known.items())
     return Field(str, AXES[axis].default, doc, ANYTHING, axis, (), choices)
 
@@ -133,12 +139,20 @@ def first_line(doc: str | None) -> str:
     return (doc or "").strip().partition("\n")[0].rstrip(".")
 
 
-def point(said: Mapping[str, Any]) -> Point:
-    """The point of these values: the names of options by axis, and fields; what is None or not there is not said."""
+def point(said: Mapping[str, Any], own: Mapping[str, Any]) -> Point:
+    """The point of these values: the names of options by axis, and fields; what is None or not there is not said.
 
-    def made(option: type[Option]) -> Any:
-        names = [field.name for field in dataclasses.fields(option)]
-        return option(**{name: said[name] for name in names if said.get(name) is not None})
+    own: the fields that options of the user's own alone have.
+    """
+    return Point(**{axis: chosen(axis, said, own) for axis in AXES}, sharding=_made(Sharding, said, {}))
 
-    chosen = {axis: options(axis)[said.get(axis) or base.default] for axis, base in AXES.items()}
-    return Point(**{name: made(option) for name, option in chosen.items()}, sharding=made(Sharding))
+
+def chosen(axis: str, said: Mapping[str, Any], own: Mapping[str, Any]) -> Any:
+    """The option of one axis, with its values."""
+    return _made(option(axis, said.get(axis) or AXES[axis].default), said, own)
+
+
+def _made(kind: type[Option], said: Mapping[str, Any], own: Mapping[str, Any]) -> Any:
+    names = [field.name for field in dataclasses.fields(kind) if field.name in fields()]
+    values = {name: said[name] for name in names if said.get(name) is not None}
+    return kind(**values, **(own_code.values(kind, fields(), own) if own else {}))

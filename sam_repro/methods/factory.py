@@ -17,7 +17,7 @@ from sam_repro.methods.axes import declared
 from sam_repro.methods.method import Method
 from sam_repro.methods.spec import Spec
 
-FIELDS: dict[str, Any] = {name: field.type for name, field in declared().items()}
+FIELDS: dict[str, Any] = {name: field.type for name, field in declared().items()} | {"own": dict}
 
 
 def build(

@@ -22,8 +22,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, make_dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from sam_repro.methods.axes import ALWAYS, AXES, Point, declared, fields, options, point
-from sam_repro.methods.option import Problem
+from sam_repro.methods import own
+from sam_repro.methods.axes import ALWAYS, AXES, OPEN, Point, chosen, declared, fields, option, options, point
+from sam_repro.methods.option import Option, Problem
 
 if TYPE_CHECKING:
 
@@ -47,6 +48,8 @@ else:
 class Spec(Fields):
     """One point of the algebra. Where nothing is said it is the plain base optimizer."""
 
+    own: dict[str, Any] = dataclasses.field(default_factory=dict)  # what only options of the user's own declare
+
     @property
     def said(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in declared() if getattr(self, name) is not None}
@@ -54,12 +57,12 @@ class Spec(Fields):
     @property
     def point(self) -> Point:
         """The options with their values."""
-        return point(self.said)
+        return point(self.said, self.own)
 
     @property
     def ascends(self) -> bool:
         """Whether there is a perturbation at all."""
-        return self.point.ascent.ascends
+        return bool(chosen("ascent", self.said, {}).ascends)
 
     @property
     def several_passes(self) -> bool:
@@ -68,40 +71,47 @@ class Spec(Fields):
     @property
     def follows_lr(self) -> bool:
         """Whether the radius moves with the learning rate."""
-        return self.ascends and self.point.radius.follows_lr
+        return bool(self.ascends and chosen("radius", self.said, {}).follows_lr)
 
     @property
     def chooses_samples(self) -> bool:
         """Whether a pass is over a part of the batch only: which part, each rank decides in its own share."""
-        return min(self.point.ascent.share, self.point.ascent.kept) < 1
+        ascent = chosen("ascent", self.said, {})
+        return bool(min(ascent.share, ascent.kept) < 1)
 
     def canonical(self) -> dict[str, Any]:
         """Every axis and field with its value, said or not: what a run's identity is made of."""
-        return {name: field.default for name, field in declared().items()} | self.said
+        return {name: field.default for name, field in declared().items()} | self.said | {"own": self.own}
 
     def concise(self) -> Self:
         """The same point with what is so anyway left unsaid: a stored one says every field, read or not."""
-        so_anyway = [name for name, field in declared().items() if getattr(self, name) == field.default]
-        return dataclasses.replace(self, **dict.fromkeys(so_anyway))
+        unsaid: dict[str, Any] = {n: None for n, field in declared().items() if getattr(self, n) == field.default}
+        return dataclasses.replace(self, **unsaid)
 
     def problems(self) -> list[Problem]:
         """(field, what is wrong and how to mend it), for every rule that this point breaks."""
         said = self.said
-        unknown = [
-            (axis, f"must be one of {', '.join(options(axis))}, is {said[axis]!r}")
-            for axis in AXES
-            if axis in said and said[axis] not in options(axis)
-        ]
-        if unknown:
+        if unknown := _unknown(said) or [*own.problems(self._own().values(), fields(), self.own)]:
             return unknown
         at = self.point
         found = [
             (name, wrong) for name, f in fields().items() if name in said and (wrong := f.allowed.broken_by(said[name]))
         ]
         found += _unread(at, said)
-        for option in at.options():
-            found += option.problems(at)
+        for one in at.options():
+            found += one.problems(at)
         return found
+
+    def _own(self) -> dict[str, type[Option]]:
+        """The options that are the user's own, by axis."""
+        return {axis: option(axis, name) for axis, name in self.said.items() if axis in OPEN and ":" in name}
+
+    def settled(self) -> Self:
+        """With every field of the user's own options said, in its type: so that what is equal is known by one id."""
+        at, values = self.point, dict[str, Any]()
+        for axis, kind in self._own().items():
+            values |= {name: getattr(getattr(at, axis), name) for name in own.types_of(kind, fields())}
+        return dataclasses.replace(self, own=values)
 
     def passes(self, batch: int | None = None, train: int | None = None) -> float:
         """Cost of a step in forward and backward passes over the batch, the mean over steps with and without ascent.
@@ -123,14 +133,28 @@ class Spec(Fields):
         return sum(option.vectors for option in at.options()) + at.needs_first
 
 
+def _unknown(said: dict[str, Any]) -> list[Problem]:
+    """Options that are none of their axis."""
+    found = list[Problem]()
+    for axis, base in AXES.items():
+        name = said.get(axis, base.default)
+        if axis in OPEN and ":" in name:
+            wrong = own.misfit(base, option(axis, name), fields())
+            found += [(axis, f"is {name}, which {wrong}")] if wrong else []
+        elif name not in options(axis):
+            found.append((axis, f"must be one of {', '.join(options(axis))}, is {name!r}"))
+    return found
+
+
 def _unread(at: Point, said: dict[str, Any]) -> Iterator[Problem]:
     """What was said and is not read, with the reason and who reads it."""
+    read = {field.name for one in at.options() for field in dataclasses.fields(one)}
     for name in said:
         field = fields().get(name)
         axis = name if field is None else field.axis
         if axis not in ALWAYS and not at.ascent.ascends:
             yield name, "has no meaning without an ascent: set method.ascent=batch or leave it out"
-        elif field is not None and not field.reads(at):
-            chosen = said.get(axis, AXES[axis].default)
+        elif field is not None and name not in read:
+            instead = said.get(axis, AXES[axis].default)
             verb = "reads" if len(field.readers) == 1 else "read"
-            yield name, f"is not read with {axis}={chosen}: {axis}={' or '.join(field.readers)} {verb} it"
+            yield name, f"is not read with {axis}={instead}: {axis}={' or '.join(field.readers)} {verb} it"

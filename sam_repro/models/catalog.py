@@ -56,12 +56,9 @@ class ModelConfig:
     pretrained: bool = False  # resnet with its ImageNet stem, timm: timm's published weights, downloaded
     weights: str | None = None  # a file to start from, .safetensors or torch; a head of other classes starts afresh
     weights_sha256: str | None = None  # what is in that file, which the run is known by; null: found when it is made
-    source_sha256: str | None = (
-        None  # own: what is in its module, which the run is known by; null: found when it is made
-    )
 
 
-# The fields of ModelConfig that an architecture reads, besides `architecture`, the file of weights and the digests.
+# The fields of ModelConfig that an architecture reads, besides `architecture` and the file of weights.
 TAKES: dict[Architecture, frozenset[str]] = {
     Architecture.resnet_cifar: frozenset({"depth", "width", "stem"}),
     Architecture.wrn: frozenset({"depth", "width", "dropout"}),
@@ -74,7 +71,7 @@ TAKES: dict[Architecture, frozenset[str]] = {
     Architecture.own: frozenset({"name"}),
 }
 NEEDS = ("name", "depth", "width", "stem", "groups", "head", "alpha")  # never null where they are taken
-DIGESTED = frozenset({"weights", "weights_sha256", "source_sha256"})  # whatever the architecture
+WEIGHTS = frozenset({"weights", "weights_sha256"})  # whatever the architecture
 NEUTRAL = {"bottleneck": False, "shakedrop": 0.0, "dropout": 0.0, "drop_path": 0.0, "pretrained": False}
 NAMED = {Architecture.timm: "convnext_tiny", Architecture.own: "mypkg.nets:tiny"}  # examples of a name
 DEPTHS = {
@@ -106,7 +103,7 @@ def problems(model: ModelConfig, image_size: int | None = None) -> list[tuple[st
     """(field, what is wrong and how to mend it, to be read after the field), for every rule that this model breaks."""
     found: list[tuple[str, str]] = []
     takes, kind = TAKES[model.architecture], model.architecture.value
-    for field in (f.name for f in fields(model) if f.name != "architecture" and f.name not in DIGESTED):
+    for field in (f.name for f in fields(model) if f.name != "architecture" and f.name not in WEIGHTS):
         value, neutral = getattr(model, field), NEUTRAL.get(field)
         if field in takes:
             if field in NEEDS and value is None:
@@ -145,8 +142,6 @@ def _values(model: ModelConfig) -> list[tuple[str, str]]:
             found.append((field, f"must be in [0, 1), is {share:g}"))
     if model.weights is None and model.weights_sha256 is not None:
         found.append(("weights_sha256", "goes with model.weights: leave it out"))
-    if model.architecture is not Architecture.own and model.source_sha256 is not None:
-        found.append(("source_sha256", "goes with model=own: leave it out"))
     if model.pretrained and model.weights is not None:
         found.append(("pretrained", "must be false where model.weights names a file"))
     if model.pretrained and model.stem is Stem.cifar:

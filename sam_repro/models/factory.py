@@ -58,7 +58,7 @@ def _untrained(config: ModelConfig, classes: int, image_size: int) -> nn.Module:
 
 def _own(config: ModelConfig, classes: int, image_size: int) -> nn.Module:
     assert config.name is not None
-    made = own.load("model.name", config.name, config.source_sha256)(classes=classes, image_size=image_size)
+    made = own.load("model.name", config.name)(classes=classes, image_size=image_size)
     if not isinstance(made, nn.Module):
         raise UserError(f"model.name={config.name} returns a {type(made).__name__}: it must return an nn.Module")
     return made

@@ -55,8 +55,9 @@ def collect(results: Path) -> list[Shown]:
 
 def chosen(shown: Iterable[Shown], filters: Mapping[str, Any]) -> list[Shown]:
     """Those of which every filter is true: status=failed, method=sam, seed=0, base_optimizer.lr=0.1, ..."""
+    shown = list(shown)
     for key in filters:
-        if key not in FACTS and key not in _defaults():
+        if key not in FACTS and key not in _defaults() and not any(key in one.fields for one in shown):
             raise UserError(f"{key}: nothing of a run is called so.{nearest(key, [*FACTS, *_defaults()])}")
     return [one for one in shown if all(_is(one, key, wanted) for key, wanted in filters.items())]
 
