@@ -105,7 +105,7 @@ def _remote(node: DictConfig) -> float | None:
 
 
 def _train(node: DictConfig) -> tuple[int, float | None]:
-    config = typed(node)
+    config = typed(node, HydraConfig.get().runtime.choices)
     from sam_repro.launch import launch
 
     if HydraConfig.get().mode is RunMode.MULTIRUN and os.environ.get("RANK", "0") == "0":

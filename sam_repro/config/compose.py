@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -14,13 +14,14 @@ from hydra import initialize_config_dir
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import OverrideParseException
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from sam_repro import CONFIGS, own
 from sam_repro.config.budget import within_budget
 from sam_repro.config.groups import groups, options
 from sam_repro.config.overrides import readable
+from sam_repro.config.profile import refuse_empty
 from sam_repro.config.rules import check
 from sam_repro.config.said import Said, settled
 from sam_repro.config.schema import Config
@@ -43,17 +44,21 @@ def said(overrides: Iterable[str]) -> Any:
     try:
         GlobalHydra.instance().clear()
         with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-            node = hydra_compose("config", overrides=readable(overrides))
+            node = hydra_compose("config", overrides=readable(overrides), return_hydra_config=True)
     except UserError:
         raise
     except Exception as error:
         # Hydra raises a dozen kinds, ValueError and AssertionError among them, all for bad input.
         raise UserError(one_line(error)) from error
+    refuse_empty(node.hydra.runtime.choices)
+    with open_dict(node):
+        del node.hydra
     return _typed(node)
 
 
-def typed(node: DictConfig) -> Config:
-    """Hydra's node as dataclasses, checked."""
+def typed(node: DictConfig, choices: Mapping[str, str]) -> Config:
+    """Hydra's node as dataclasses, checked. choices: the option of every group."""
+    refuse_empty(choices)
     return checked(_typed(node))
 
 

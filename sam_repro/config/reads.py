@@ -109,6 +109,6 @@ ALWAYS = frozenset({
     "augment.policy", "augment.mixup", "augment.cutmix",
     "budget.epochs", "budget.max_epochs", "budget.train_images", "budget.test_images", "budget.max_steps",
     "budget.max_batch", "budget.overfit",
-    "loop.batch_size", "loop.micro_batch", "loop.clip_norm", "loop.drop_last",
+    "loop.batch_size", "loop.micro_batch", "loop.loss", "loop.clip_norm", "loop.drop_last",
     "runtime.precision", "seed", "on_divergence",
 })  # fmt: skip

@@ -119,11 +119,17 @@ class Masks(Enum):
     independent = "independent"
 
 
+class Loss(Enum):
+    softmax = "softmax"  # cross-entropy of one class among all
+    sigmoid = "sigmoid"  # of every class by itself, summed; label smoothing lifts the wrong classes alone
+
+
 @dataclass
 class LoopConfig:
     batch_size: int = 128  # samples a step, over all ranks
     micro_batch: int | None = None  # samples a forward pass; null: a rank's whole share. Batch norm sees that many
     eval_batch: int = 512
+    loss: Loss = Loss.softmax
     clip_norm: float | None = None  # of the final gradient
     batchnorm: BatchNorm = BatchNorm.first
     masks: Masks = Masks.shared

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sam_repro.config.schema import Config
 from sam_repro.data import EvalData
 from sam_repro.data.evaluations import EvaluationSet
+from sam_repro.engine.loss import loss_of
 from sam_repro.engine.precision import forward
 from sam_repro.engine.ranks import Ranks
 
@@ -34,7 +34,8 @@ def evaluate(model: nn.Module, data: EvalData, config: Config, ranks: Ranks) -> 
         logits = forward(model, batch.images, config.runtime)
         top = logits.topk(min(5, logits.shape[1]), dim=1).indices == batch.targets[:, None]
         totals += torch.stack([
-            F.cross_entropy(logits, batch.targets, reduction="sum"), top[:, 0].sum(), top.sum(), _count(batch.targets)
+            loss_of(config.loop.loss, logits, batch.targets, reduction="sum"), top[:, 0].sum(), top.sum(),
+            _count(batch.targets),
         ]).double()  # fmt: skip
     model.train(was_training)
     ranks.sum_([totals])

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sam_repro.config.schema import Config, Masks
 from sam_repro.data import Batch, TrainData
 from sam_repro.engine.batchnorm import RunningStatistics
+from sam_repro.engine.loss import loss_of
 from sam_repro.engine.masks import seed_masks
 from sam_repro.engine.precision import LossScale, forward
 from sam_repro.engine.ranks import Ranks
@@ -163,7 +163,7 @@ class GradFn:
         """(logits, the loss of every sample in fp32)."""
         output = forward(self.setting.model, batch.images, self.config.runtime)
         smoothing = self.config.augment.label_smoothing
-        return output, F.cross_entropy(output, batch.targets, label_smoothing=smoothing, reduction="none")
+        return output, loss_of(self.config.loop.loss, output, batch.targets, smoothing)
 
     def _ahead(self, p: Pass, size: int) -> int:
         """How many micro-batches of this pass the ranks before this one have."""

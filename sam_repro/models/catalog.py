@@ -54,11 +54,12 @@ class ModelConfig:
     dropout: float = 0.0  # wrn: inside the blocks; timm: before the classifier
     drop_path: float = 0.0  # timm: stochastic depth
     pretrained: bool = False  # resnet with its ImageNet stem, timm: timm's published weights, downloaded
+    head_bias: float | None = None  # of the classifier at the start, for every class; null: as the model has it
     weights: str | None = None  # a file to start from, .safetensors or torch; a head of other classes starts afresh
     weights_sha256: str | None = None  # what is in that file, which the run is known by; null: found when it is made
 
 
-# The fields of ModelConfig that an architecture reads, besides `architecture` and the file of weights.
+# The fields of ModelConfig that an architecture reads, besides `architecture` and what every one does.
 TAKES: dict[Architecture, frozenset[str]] = {
     Architecture.resnet_cifar: frozenset({"depth", "width", "stem"}),
     Architecture.wrn: frozenset({"depth", "width", "dropout"}),
@@ -71,7 +72,7 @@ TAKES: dict[Architecture, frozenset[str]] = {
     Architecture.own: frozenset({"name"}),
 }
 NEEDS = ("name", "depth", "width", "stem", "groups", "head", "alpha")  # never null where they are taken
-WEIGHTS = frozenset({"weights", "weights_sha256"})  # whatever the architecture
+EVERY = frozenset({"head_bias", "weights", "weights_sha256"})
 NEUTRAL = {"bottleneck": False, "shakedrop": 0.0, "dropout": 0.0, "drop_path": 0.0, "pretrained": False}
 NAMED = {Architecture.timm: "convnext_tiny", Architecture.own: "mypkg.nets:tiny"}  # examples of a name
 DEPTHS = {
@@ -103,7 +104,7 @@ def problems(model: ModelConfig, image_size: int | None = None) -> list[tuple[st
     """(field, what is wrong and how to mend it, to be read after the field), for every rule that this model breaks."""
     found: list[tuple[str, str]] = []
     takes, kind = TAKES[model.architecture], model.architecture.value
-    for field in (f.name for f in fields(model) if f.name != "architecture" and f.name not in WEIGHTS):
+    for field in (f.name for f in fields(model) if f.name != "architecture" and f.name not in EVERY):
         value, neutral = getattr(model, field), NEUTRAL.get(field)
         if field in takes:
             if field in NEEDS and value is None:
@@ -142,6 +143,8 @@ def _values(model: ModelConfig) -> list[tuple[str, str]]:
             found.append((field, f"must be in [0, 1), is {share:g}"))
     if model.weights is None and model.weights_sha256 is not None:
         found.append(("weights_sha256", "goes with model.weights: leave it out"))
+    if model.head_bias is not None and (model.pretrained or model.weights is not None):
+        found.append(("head_bias", "must be null where the model starts from weights, which have one"))
     if model.pretrained and model.weights is not None:
         found.append(("pretrained", "must be false where model.weights names a file"))
     if model.pretrained and model.stem is Stem.cifar:

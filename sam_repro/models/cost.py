@@ -15,7 +15,7 @@ from sam_repro.models.catalog import ModelConfig
 
 TABLE = Path(__file__).with_name("cost.json")
 # Settings that change neither size nor work (regularisation masks aside, a few percent of the activations).
-IRRELEVANT = {"dropout", "drop_path", "shakedrop", "pretrained", "weights", "weights_sha256"}
+IRRELEVANT = {"dropout", "drop_path", "shakedrop", "pretrained", "head_bias", "weights", "weights_sha256"}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from sam_repro.models.catalog import Architecture, ModelConfig, Stem
 from sam_repro.models.layers import slice_narrow
 from sam_repro.models.pyramidnet import PyramidNet
 from sam_repro.models.resnet_cifar import ResNetCifar
-from sam_repro.models.weights import load_weights
+from sam_repro.models.weights import last_linear, load_weights
 from sam_repro.models.wrn import WideResNet
 
 
@@ -22,11 +22,22 @@ def build(config: ModelConfig, classes: int, image_size: int) -> nn.Module:
     if config.architecture is Architecture.timm or config.pretrained:
         from sam_repro.models.third_party import timm_model
 
-        return slice_narrow(timm_model(config, classes, image_size))
-    model = slice_narrow(_untrained(config, classes, image_size))
-    if config.weights is not None:
-        load_weights(model, config.weights, config.weights_sha256)
+        model = slice_narrow(timm_model(config, classes, image_size))
+    else:
+        model = slice_narrow(_untrained(config, classes, image_size))
+        if config.weights is not None:
+            load_weights(model, config.weights, config.weights_sha256)
+    if config.head_bias is not None:
+        _start_head(model, config.head_bias)
     return model
+
+
+def _start_head(model: nn.Module, value: float) -> None:
+    """The bias of the classifier, which is the last linear layer."""
+    head = next(map(model.get_submodule, last_linear(model)), None)
+    if not isinstance(head, nn.Linear) or head.bias is None:
+        raise UserError("model.head_bias: this model has no linear layer with a bias: leave it out")
+    nn.init.constant_(head.bias, value)
 
 
 def _untrained(config: ModelConfig, classes: int, image_size: int) -> nn.Module:

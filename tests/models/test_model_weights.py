@@ -127,3 +127,16 @@ def test_a_file_whose_tensors_are_compressed_is_refused_before_they_unfold(tmp_p
     with pytest.raises(UserError, match="its tensors are compressed"):
         read_weights(str(tmp_path / "bomb.pt"))
     assert read_weights(str(tmp_path / "plain.pt"))["weight"].numel() == 4_000_000
+
+
+@pytest.mark.parametrize(("model", "head"), [("resnet8", "head"), ("vit_s16", "head"), ("vgg16_bn_fsam", "3.6")])
+def test_a_head_starts_from_the_bias_that_is_said(model, head, shipped):
+    config = shipped(model, head_bias=-10.0)
+    bias = build(config, 10, 224 if model == "vit_s16" else 32).get_submodule(head).bias
+    assert bias.tolist() == [-10.0] * 10
+
+
+def test_a_head_that_starts_from_weights_has_a_bias(tmp_path, shipped):
+    path, _ = saved(tmp_path, shipped("resnet8"))
+    with pytest.raises(UserError, match="head_bias must be null where the model starts from weights"):
+        build(shipped("resnet8", weights=path, head_bias=-10.0), 10, 32)
