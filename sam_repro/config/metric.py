@@ -37,6 +37,11 @@ class Metric:
     def words(self) -> str:
         return self.name.replace("_", " ")
 
+    @property
+    def title(self) -> str:
+        """ "test accuracy, %" """
+        return f"{self.words}, {self.unit}" if self.unit else self.words
+
     def text(self, value: float) -> str:
         """ "93.10 %" """
         return f"{value:.2f} {self.unit}".rstrip()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
+from sam_repro.config.metric import Metric
 from sam_repro.runs import archive
 from sam_repro.tables.results import Joined
 
@@ -14,7 +15,7 @@ WIDTH, HEIGHT = 320, 190
 LEFT, RIGHT, TOP, BOTTOM = 40, 10, 24, 30  # margins
 DASHES = ("", "7 3", "2 2.5", "9 3 2 3", "4 2", "1 2", "12 4")
 COLOURS = 7  # classes c0 ... c6 of the page
-Curve = list[tuple[float, float]]  # epoch, accuracy
+Curve = list[tuple[float, float]]  # epoch, the metric's value
 Line = tuple[int, str, Curve]  # number of its colour and dash, label, points
 
 
@@ -22,24 +23,25 @@ def panels(joined: Joined, results: Path) -> list[str]:
     """An SVG for each row that has a curve; rows without stored epochs have none."""
     found = []
     for row in joined.table.rows:
-        lines = list[Line]()
+        lines, shown = list[Line](), ""
         for number, column in enumerate(joined.table.columns):
-            runs = [
-                item.run.id for item in joined.result(row.id, column.id).runs if item.state in ("done", "collapsed")
-            ]
-            curve = mean([c for run in runs if (c := of_run(results, run))])
+            result = joined.result(row.id, column.id)
+            runs = [item.run.id for item in result.runs if item.state in ("done", "collapsed")]
+            metric = Metric(result.cell.metric, result.cell.unit)
+            curve = mean([c for run in runs if (c := of_run(results, run, metric.name))])
+            shown = shown or f"{row.label}: {metric.title}"
             # Columns of one run differ in the metric only.
             if curve and not any(other == curve for _, _, other in lines):
                 lines.append((number, column.label, curve))
         if lines:
-            found.append(learning(f"{row.label}: test accuracy, %", lines))
+            found.append(learning(shown, lines))
     return found
 
 
-def of_run(results: Path, run: str) -> Curve:
+def of_run(results: Path, run: str, metric: str) -> Curve:
     """From the curves that travel with the ledger, so that a page is the same wherever it is made."""
     records = archive.read(results, run) or []
-    points = [(r["epoch"], r.get("test_accuracy")) for r in records if r.get("kind") == "epoch"]
+    points = [(r["epoch"], r.get(metric)) for r in records if r.get("kind") == "epoch"]
     return [(float(epoch), float(value)) for epoch, value in points if value is not None and math.isfinite(value)]
 
 

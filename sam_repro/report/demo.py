@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sam_repro.config.identity import is_place
+from sam_repro.config.metric import Metric, described
 from sam_repro.errors import UserError
 from sam_repro.files.atomic import write_atomic
 from sam_repro.files.read import DamagedError, read_yaml
@@ -40,13 +40,18 @@ class Shown:
     summary: dict[str, Any]
     epochs: list[dict[str, Any]]
 
+    @property
+    def metric(self) -> Metric:
+        return described(self.summary)[0]
+
 
 def write(folders: Sequence[Path], out: Path) -> tuple[str, list[Path]]:
     """demo.md, curves.png and curves.svg in `out`. Returns the table and the three paths."""
+    read = [_read(folder) for folder in folders]
     try:
-        shown = _labelled([_read(folder) for folder in folders])
+        shown = _labelled(read)
         table = _table(shown)
-    except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         where = ", ".join(str(folder) for folder in folders)
         raise UserError(f"{where}: a summary or a configuration was altered ({type(error).__name__})") from error
     paths = [out / "demo.md", out / "curves.png", out / "curves.svg"]
@@ -97,15 +102,17 @@ def _method(config: dict[str, Any]) -> str:
 
 
 def _table(shown: Sequence[Shown]) -> str:
-    head = ("method", "last epoch, %", "best epoch, %", "at epoch", "seconds", "passes", "run")
+    metric = shown[0].metric
+    unit = f", {metric.unit}" if metric.unit else ""
+    head = ("method", f"last epoch{unit}", f"best epoch{unit}", "at epoch", "seconds", "passes", "run")
     rows = []
     for run in shown:
         last, best = run.summary.get("last") or {}, run.summary.get("best") or {}
         note = "" if run.summary.get("status") == "done" else f" ({run.summary.get('status')})"
         rows.append([
             run.label + note,
-            _percent(last.get("test_accuracy")),
-            _percent(best.get("test_accuracy")),
+            _number(last.get(metric.name)),
+            _number(best.get(metric.name)),
             str(best.get("epoch", text.NONE)),
             f"{run.summary.get('wall_seconds', 0):.0f}",
             f"{run.summary.get('passes', 0):,.0f}",
@@ -114,7 +121,7 @@ def _table(shown: Sequence[Shown]) -> str:
     return grid(head, rows) + "\n"
 
 
-def _percent(value: float | None) -> str:
+def _number(value: float | None) -> str:
     return text.NONE if value is None else f"{value:.2f}"
 
 
@@ -128,19 +135,17 @@ def _draw(shown: Sequence[Shown], png: Path, svg: Path) -> None:
     style: Any = {"svg.hashsalt": "sam_repro", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 10}
     with pyplot.rc_context(style):
         figure, axes = pyplot.subplots(1, 2, figsize=(9.5, 3.9), layout="constrained")
-        panels = (
-            (axes[0], "test_accuracy", "test accuracy, % (ring: the best epoch)"),
-            (axes[1], "train_loss", "training loss"),
-        )
-        for axis, key, title in panels:
-            _panel(axis, shown, key, title)
+        metric = shown[0].metric
+        _panel(axes[0], shown, metric.name, f"{metric.title} (ring: the best epoch)", metric)
+        _panel(axes[1], shown, "train_loss", "training loss")
         axes[0].legend(frameon=False, loc="lower right" if _rising(shown) else "best")
         for path in (png, svg):
             figure.savefig(path, dpi=160, metadata={"Date": None} if path.suffix == ".svg" else {"Software": None})
         pyplot.close(figure)
 
 
-def _panel(axis: Any, shown: Sequence[Shown], key: str, title: str) -> None:
+def _panel(axis: Any, shown: Sequence[Shown], key: str, title: str, metric: Metric | None = None) -> None:
+    """metric: the one of whose values the best is marked."""
     for number, run in enumerate(shown):
         points = [(epoch["epoch"], epoch[key]) for epoch in run.epochs if epoch.get(key) is not None]
         if not points:
@@ -152,11 +157,11 @@ def _panel(axis: Any, shown: Sequence[Shown], key: str, title: str) -> None:
         dash = DASHES[number % len(DASHES)]
         if dash[0] is not None:
             line.set_dashes(dash)
-        finite = [point for point in points if math.isfinite(point[1])]
-        if key == "test_accuracy" and finite:
-            best = max(finite, key=lambda point: point[1])
+        best = metric.best(run.epochs) if metric else None
+        if best:
+            place = best["epoch"], best[key]
             axis.plot(
-                *best, marker="o", markersize=7, color=line.get_color(), markerfacecolor="white", markeredgewidth=1.8
+                *place, marker="o", markersize=7, color=line.get_color(), markerfacecolor="white", markeredgewidth=1.8
             )
     axis.set_title(title, loc="left", fontsize=10.5)
     axis.set_xlabel("epoch")
@@ -166,6 +171,9 @@ def _panel(axis: Any, shown: Sequence[Shown], key: str, title: str) -> None:
 
 
 def _rising(shown: Sequence[Shown]) -> bool:
-    """Whether every curve ends near its best, so that the lower right corner is free."""
+    """Whether every curve ends near its best at the top, so that the lower right corner is free."""
+    metric = shown[0].metric
     pairs = [(run.summary.get("last"), run.summary.get("best")) for run in shown]
-    return all(last and best and last["test_accuracy"] > 0.85 * best["test_accuracy"] for last, best in pairs)
+    return metric.higher_is_better and all(
+        last and best and last[metric.name] > 0.85 * best[metric.name] for last, best in pairs
+    )
