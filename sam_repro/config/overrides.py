@@ -52,6 +52,8 @@ def _readable(word: str, several: bool) -> str:
         raise UserError(f"{key}: a configuration is values; it calls no code, so that _target_ is nothing for it")
     if key in groups() and not re.fullmatch(r"[\w./,'\"-]+|choice\(.*\)", value, re.ASCII):
         raise UserError(f"{word}: write one option, {key}=NAME.{nearest(value, options(key))}")
+    if key not in _texts() and "${" in value:  # it would be filled in by whatever stands there, of any type
+        raise UserError(f"{key}: ${{...}} is filled in by a shell, not here: write the value itself")
     if key in _whole_numbers():
         return word[: -len(value)] + _SCIENTIFIC.sub(_whole, value) if value else word
     if key.startswith(_OPEN):

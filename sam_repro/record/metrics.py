@@ -102,12 +102,12 @@ def read(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
     if problems and not (len(problems) == 1 and _torn_tail(path)):
         raise UserError(f"{problems[0]}; retrain with force=true")
     for record in records:
-        if not _sound(record):
+        if not sound(record):
             raise UserError(f"{path} holds a record that no run writes: the file was altered; retrain with force=true")
     return records
 
 
-def _sound(record: Mapping[str, Any]) -> bool:
+def sound(record: Mapping[str, Any]) -> bool:
     """Whether whoever reads a record finds what is always there, of its type, and numbers where numbers belong."""
     kind = record.get("kind")
     needed = {"step": ("step",), "epoch": ("step", "epoch"), "event": ()}.get(kind if isinstance(kind, str) else "")

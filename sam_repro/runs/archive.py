@@ -17,6 +17,7 @@ from sam_repro.config.metric import described
 from sam_repro.files import lines
 from sam_repro.files.atomic import open_atomic, write_atomic
 from sam_repro.files.read import DamagedError, opened
+from sam_repro.record import metrics
 from sam_repro.runs.entry import Entry, values
 from sam_repro.runs.run import Run
 
@@ -39,7 +40,8 @@ def read(results: Path, run_id: str) -> list[dict[str, Any]] | None:
     """The records; None where no curve is kept, or what is there is none."""
     try:
         with opened(path(results, run_id)) as file, gzip.open(file) as unpacked:
-            return [lines.decode(line) for line in unpacked.read(MOST).splitlines()]
+            records = [lines.decode(line) for line in unpacked.read(MOST).splitlines()]
+            return records if all(map(metrics.sound, records)) else None
     except (OSError, EOFError, zlib.error, ValueError, RecursionError, DamagedError):
         return None
 

@@ -71,6 +71,8 @@ MISTAKES = {
     "~method": "nothing can be taken out",
     "~method.rho": "nothing can be taken out",
     "results_dir=a${b}": "results_dir: ${...} is filled in by a shell",
+    "dataset.mean=${seed}": "dataset.mean: ${...} is filled in by a shell",
+    "seed='${budget.seeds}'": "seed: ${...} is filled in by a shell",
     "results_dir=": "results_dir= needs a value",
     "seed=(": "seed: '(' can't be read as a value",
     "seed=é": "seed: 'é' can't be read as a value",

@@ -1,10 +1,13 @@
 """Accidents to a run's folder: one line or a named warning, and the runs beside it are shown all the same."""
 
+import gzip
 import json
+import math
 import os
 import random
 import shutil
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,7 @@ from report.samples import ENV, epochs, write_run
 from sam_repro.config.compose import compose
 from sam_repro.errors import UserError
 from sam_repro.report import curves, demo
-from sam_repro.runs import ledger
+from sam_repro.runs import archive, ledger
 from sam_repro.runs.outcome import already, finished
 from sam_repro.runs.restore import restore
 from sam_repro.runs.run import Run
@@ -22,7 +25,7 @@ from sam_repro.runs.verify import check
 
 pytestmark = pytest.mark.slow
 
-FILES = ("config.yaml", "env.json", "metrics.jsonl", "summary.json", "evaluations.json")
+FILES = ("config.yaml", "env.json", "metrics.jsonl", "summary.json", "evaluations.json", "the curve that travels")
 BOMB = "a: &a [x, x]\nb: &b [*a, *a, *a, *a]\nc: &c [*b, *b, *b, *b]\nmethod: *c\n"
 
 
@@ -53,6 +56,12 @@ def accident(file: Path, chance: random.Random) -> None:
                 file.write_bytes(damaged(whole, chance))
 
 
+def altered(curve: Path, chance: random.Random) -> None:
+    """By somebody who knows how it is packed, or by the disk."""
+    whole = gzip.decompress(curve.read_bytes())
+    curve.write_bytes(chance.choice([gzip.compress(damaged(whole, chance)), damaged(whole, chance)]))
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_broken_run_folders(tmp_path: Path, seed: int) -> None:
     source = tmp_path / "source"
@@ -62,13 +71,18 @@ def test_broken_run_folders(tmp_path: Path, seed: int) -> None:
         write_run(run.path, config, epochs(60.0, number))
         run.env.write_text(json.dumps(ENV) + "\n")
         run.evaluations.write_text(json.dumps({"imagenet_accuracy": 71.5}) + "\n")
+        archive.keep(run)
     bad, good = sorted(path.name for path in (source / "runs").iterdir())
     for case in range(60):
         chance = random.Random(1000 * seed + case)
         results = tmp_path / f"{case}"
         shutil.copytree(source, results)
         broken = Run.at(results, bad)
-        accident(broken.path / chance.choice(FILES), chance)
+        name = chance.choice(FILES)
+        if name == FILES[-1]:
+            altered(archive.path(results, bad), chance)
+        else:
+            accident(broken.path / name, chance)
         summary = finished(broken)
         if summary is not None:
             assert "\n" not in already(summary)
@@ -79,7 +93,9 @@ def test_broken_run_folders(tmp_path: Path, seed: int) -> None:
         assert {line["run_id"] for line in lines} >= {good}
         for finding in check([], results):
             assert bad in finding.text, f"seed {seed}, case {case}: {finding.text}"
-        curves.of_run(broken.path, "test_accuracy")
+        for run in (bad, good):
+            assert all(map(math.isfinite, chain(*curves.of_run(results, run, "test_accuracy"))))
+        assert curves.of_run(results, good, "test_accuracy")
         if case % 10:  # drawing takes a second
             continue
         said = ""
