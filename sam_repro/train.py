@@ -89,7 +89,10 @@ def prepared(config: Config, ranks: Ranks) -> tuple[data_room.Data, Loop]:
 
     # -------------------------------------------------------------------------------------------------- how it learns
     can_overflow = config.runtime.precision is Precision.fp16
-    method = methods.build(config.method, model, seed=config.seed, rollback=can_overflow)
+    try:
+        method = methods.build(config.method, model, seed=config.seed, rollback=can_overflow)
+    except ValueError as error:  # a scope that none of this model's parameters is in
+        raise UserError(str(error)) from error
     optimizer = optimizers.build(config.base_optimizer, model)
     batch, count = config.loop.batch_size, data.train.size
     if count < batch:

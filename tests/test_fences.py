@@ -59,7 +59,7 @@ def test_methods_know_torch_and_themselves_only() -> None:
 # included. The first prefix that a module's name starts with decides.
 # An option of the methods' algebra is a declaration with an equation: it is read without torch, its functions need
 # torch and stand as high as the room does.
-AXES_OF_METHODS = ("starts", "ascents", "directions", "geometries", "radii", "descents", "cadences")
+AXES_OF_METHODS = ("starts", "ascents", "directions", "geometries", "scopes", "radii", "descents", "cadences")
 LAYERS: tuple[tuple[str, int], ...] = (
     ("errors", 0), ("files", 0), ("machine", 0), ("own", 0), ("signals", 0), ("words", 0), ("sam_repro", 0),
     *((f"methods.{name}", 1) for name in ("spec", "axes", "option", "own", "moment", *AXES_OF_METHODS)),

@@ -111,7 +111,7 @@ def ours(name: str, swap: bool = True) -> Callable[[Contender], Callable[[], obj
         from sam_repro.methods import build
 
         optimizer = sgd(contender, fused=True)
-        method = build(name, contender.named, swap=swap, rollback=False, observe=False)
+        method = build(name, contender.named, swap=swap, rollback=False)
         loss = torch.zeros(())
 
         def grad_fn(wanted: Any) -> Tensor:
@@ -119,7 +119,7 @@ def ours(name: str, swap: bool = True) -> Callable[[Contender], Callable[[], obj
             return loss
 
         def update() -> None:
-            method.estimate(grad_fn)
+            method.estimate(grad_fn, observe=False)
             optimizer.step()
 
         return update

@@ -3,15 +3,15 @@
 Where it runs (devices, ranks, workers, folders, logging) is no part of it, but for what ranks do to the samples that
 share a forward pass; nor is a field that this configuration does not read. Values equal to the schema's defaults are
 dropped, so that a new field with a neutral default changes no id. `RECIPE_VERSION` counts the changes of the code that
-change numbers under an unchanged configuration. Imports no torch.
+change every run's numbers under an unchanged configuration, `MECHANISMS` those that change some. Imports no torch.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Set
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
 from typing import Any
@@ -21,9 +21,25 @@ from sam_repro.config.schema import Config
 from sam_repro.data import listing
 from sam_repro.data.declared import Source
 from sam_repro.methods.spec import Spec
-from sam_repro.models.catalog import mixes_samples
+from sam_repro.models.catalog import Architecture, mixes_samples
 
 RECIPE_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """What some runs use, whose code gave other numbers before: its version is part of these runs' ids alone."""
+
+    version: int
+    used_by: Callable[[Config], bool]
+
+
+MECHANISMS = {
+    # 2: of a table (position embeddings, tokens, embeddings) a kernel is a channel, not a row or the whole.
+    "kernels": Mechanism(
+        2, lambda c: c.method.by_kernel and c.model.architecture in (Architecture.timm, Architecture.own)
+    ),
+}
 
 # Names and limits of other runs, places and speed: none of these changes a number.
 NOT_SCIENCE = frozenset({
@@ -42,11 +58,13 @@ def is_place(field: str) -> bool:
 
 
 def run_id(config: Config, images: str | None = None) -> str:
-    return id_of(science(config, images))
+    return id_of(config, science(config, images))
 
 
-def id_of(science: Mapping[str, Any]) -> str:
-    text = json.dumps({"recipe": RECIPE_VERSION, **science}, sort_keys=True, separators=(",", ":"))
+def id_of(config: Config, science: Mapping[str, Any]) -> str:
+    versions = {name: mechanism.version for name, mechanism in MECHANISMS.items() if mechanism.used_by(config)}
+    code = {"recipe": RECIPE_VERSION} | ({"mechanisms": versions} if versions else {})
+    text = json.dumps({**code, **science}, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 

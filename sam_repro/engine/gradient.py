@@ -46,6 +46,8 @@ class Setting:
 class GradFn:
     """The passes over one shard in one step, and what they found."""
 
+    takes_pass = True  # which spares the method looking at the signature in every step
+
     def __init__(self, setting: Setting, shard: Shard, riders: Sequence[Tensor] = ()) -> None:
         """riders: numbers of the step that are summed over the ranks along with the first gradient that is."""
         self.setting, self.shard = setting, shard

@@ -97,12 +97,11 @@ class Stepper:
         moment = self.schedule.at(shards[0].step)
         update = self.statistics.side_by_side(len(shards))
         done = 0.0
-        self.method.observe = log
         for shard in shards:
             grad_fn = GradFn(self.setting, shard, riders)
             weight = 1.0 if self.config.method.m is None else shard.size / self.config.loop.batch_size
             try:
-                self.method.estimate(grad_fn, at=moment, shard=shard.index)
+                self.method.estimate(grad_fn, at=moment, shard=shard.index, observe=log)
             except Overflow:
                 outcome.skipped = True
             outcome.loss += grad_fn.loss * weight

@@ -19,6 +19,7 @@ from sam_repro.methods.directions import Direction
 from sam_repro.methods.geometries import Geometry
 from sam_repro.methods.option import ANYTHING, COUNT, Option, Range, value
 from sam_repro.methods.radii import Radius
+from sam_repro.methods.scopes import Scope
 from sam_repro.methods.starts import Start
 
 
@@ -35,7 +36,7 @@ class Sharding(Option):
 
 
 AXES: dict[str, type[Option]] = {
-    kind.axis: kind for kind in (Start, Ascent, Direction, Geometry, Radius, Descent, Cadence)
+    kind.axis: kind for kind in (Start, Ascent, Direction, Geometry, Scope, Radius, Descent, Cadence)
 }
 # Those whose option may be the user's own, package.module:attribute. A stored run's id follows from the others alone:
 # to read a run executes no code that it names.
@@ -51,6 +52,7 @@ class Point:
     ascent: Ascent
     direction: Direction
     geometry: Geometry
+    scope: Scope
     radius: Radius
     descent: Descent
     between: Cadence
@@ -60,8 +62,12 @@ class Point:
         """Those that are read: without an ascent there is no direction, for one."""
         for field in dataclasses.fields(self):
             option = getattr(self, field.name)
-            if self.ascent.ascends or option.axis in ALWAYS:
+            if self.reads(option.axis):
                 yield option
+
+    def reads(self, axis: str) -> bool:
+        """Without an ascent there is noise at most to perturb by."""
+        return axis in ALWAYS or self.ascent.ascends or (axis == Scope.axis and self.start.noisy)
 
     @property
     def needs_first(self) -> bool:

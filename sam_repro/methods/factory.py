@@ -28,7 +28,6 @@ def build(
     foreach: bool | None = None,
     swap: bool = True,
     rollback: bool = True,
-    observe: bool = True,
     profile: str = "paper",
     **changes: Any,
 ) -> Method:
@@ -37,24 +36,13 @@ def build(
     build("asam", model, rho=0.5); build("fsam", model.named_parameters(), geometry="elementwise", eta=0.01)
 
     A module is taken for the whole model. Named parameters may be some of it: those are perturbed, and the gradients
-    of the others are those of the last pass.
+    of the others are those of the last pass. Only a module tells what its layers are.
 
     profile: "official" applies what the authors' released code does differently (configs/departure/official).
     The other keywords are those of `Method`.
     """
     spec = read(method, profile) if isinstance(method, str) else method
-    whole = isinstance(model, nn.Module)
-    named = model.named_parameters() if isinstance(model, nn.Module) else model
-    return Method(
-        override(spec, changes),
-        named,
-        seed=seed,
-        foreach=foreach,
-        swap=swap,
-        rollback=rollback,
-        observe=observe,
-        whole=whole,
-    )
+    return Method(override(spec, changes), model, seed=seed, foreach=foreach, swap=swap, rollback=rollback)
 
 
 def read(name: str, profile: str = "paper") -> Spec:

@@ -6,14 +6,15 @@ Which options there are this file does not know: the folders beside it have them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import nullcontext
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from sam_repro.methods.draws import generator, kept
+from sam_repro.methods.leaves import leaves
 from sam_repro.methods.moment import Moment
 from sam_repro.methods.others import Others
 from sam_repro.methods.passes import GradFn, Overflow, Passes
@@ -30,41 +31,38 @@ class Method:
     def __init__(
         self,
         spec: Spec,
-        named_parameters: Iterable[tuple[str, Tensor]],
+        model: nn.Module | Iterable[tuple[str, Tensor]],
         *,
         seed: int = 0,
         foreach: bool | None = None,
         swap: bool = True,
         rollback: bool = True,
-        observe: bool = True,
-        whole: bool = False,
     ):
         """
+        model: a module, or names and parameters of one, which may have others, too.
         foreach: one `torch._foreach_*` call over all tensors, not a loop; None: where parameters are not on a CPU.
         swap: let weights and gradients exchange memory. Off for CUDA graphs, whose addresses must not move.
         rollback: keep a copy of the averages so that a skipped step can be undone. Only a loss scaler skips steps.
-        observe: norms of gradient and perturbation, and the distance to SAM's with that gradient, in `report`.
-        whole: these are all parameters of the model, so that no others are looked for whose gradients a pass leaves.
         """
         found = spec.problems()
         if found:
             raise ValueError("; ".join(f"method.{field} {message}" for field, message in found))
-        named = [(name, p) for name, p in named_parameters if p.requires_grad]
-        if not named:
+        self._leaves = leaves(model)
+        if not self._leaves:
             raise ValueError("the model has no parameter that requires a gradient")
         self.spec = spec
         self.seed = seed
-        self.observe = observe
         self.report: dict[str, Scalar] = {}
         self._point = spec.point
-        self._names = [name for name, _ in named]
-        self._params = [p for _, p in named]
+        self._names = [leaf.name for leaf in self._leaves]
+        self._params = [leaf.tensor for leaf in self._leaves]
         self._lazy = any(p.device.type != "cpu" for p in self._params) if foreach is None else foreach
         self._weights = Weights(self._params, swap)
-        self._normalised = [self._point.geometry.acts_on(name) for name in self._names]
+        self._kinds = [self._point.geometry.kind(leaf) for leaf in self._leaves]
+        self._scope = self._point.scope.chosen(self._leaves)
         copied = [kind for option in self._point.options() for kind in option.copied] if rollback else []
-        self._around = nullcontext if whole else Others(self._params).watched
-        self._memory = Memory(dict(named), copied)
+        self._around = nullcontext if isinstance(model, nn.Module) else Others(self._params).watched
+        self._memory = Memory(dict(zip(self._names, self._params, strict=True)), copied)
 
     @property
     def passes(self) -> float:
@@ -73,7 +71,9 @@ class Method:
 
     # ---------------------------------------------------------------- a step
 
-    def estimate(self, grad_fn: GradFn, at: Moment | None = None, shard: int = 0, scaler: Any = None) -> Tensor:
+    def estimate(
+        self, grad_fn: GradFn, at: Moment | None = None, shard: int = 0, scaler: Any = None, observe: bool = True
+    ) -> Tensor:
         """Leave this step's final gradient in `.grad`, the weights as they were; return the loss of the first pass.
 
         grad_fn: called with a `Pass`, leaves the mean gradient of that data in `.grad` and returns the detached mean
@@ -81,10 +81,11 @@ class Method:
         shard: which part of the batch this is, if each has its own perturbation: state and random numbers go with it.
         scaler: a `torch.amp.GradScaler`, if grad_fn scales the loss by it: the final gradient is left scaled, as
             `scaler.step(optimizer)` expects it, and inf where a pass overflowed, so that it skips the step.
+        observe: norms of gradient and perturbation, and the distance to SAM's with that gradient, in `report`.
         """
         state = self._memory.begin(shard)
         run = Passes(grad_fn, self._params, scaler, self._around)
-        work = Work(run, state, self._memory.shared, self._names, self._params, self._lazy)
+        work = Work(run, state, self._memory.shared, self._names, self._params, self._scope, self._lazy, observe)
         self.report = {}
         try:
             with torch.no_grad():
@@ -117,25 +118,28 @@ class Method:
         work.run(ascent.data, fraction=ascent.share)
         self._weights.restore()
 
-        work.where = work.with_gradient()
+        everywhere = work.with_gradient() if self._point.needs_first else []
+        first = {i: g.clone() for i, g in zip(everywhere, work.gradients(everywhere), strict=True)}
+        work.where = work.in_scope()
         work.g = work.gradients(work.where)
-        first = [x.clone() for x in work.g] if self._point.needs_first else []
         self._ascend(work, self._point.radius.at(at), key)
         work.run(keep=ascent.kept)
         self._weights.restore()
         if first:
-            self._descend(work, dict(zip(work.where, first, strict=True)))
+            self._descend(work, first)
 
     def _ascend(self, work: Work, rho: float, key: tuple[int, int]) -> None:
         """Move the weights to w + eps."""
         spec, masked = self.spec, self.spec.perturb is not None and self.spec.perturb < 1
-        departs = self._point.direction.bends or spec.ascent_decay or masked  # from SAM in more than T
-        sam = [x.clone() for x in work.g] if self.observe and departs else []
+        partial = len(self._scope) < len(self._params)
+        departs = self._point.direction.bends or spec.ascent_decay or masked or partial  # from SAM in more than T
+        everything = work.with_gradient() if work.observe and departs else []
+        sam = [x.clone() for x in work.gradients(everything)]
         if spec.ascent_decay:
             torch._foreach_add_(work.g, [self._params[i].detach() for i in work.where], alpha=spec.ascent_decay)
         bend, beside = self._point.direction.prepare(work)
         groups = self._groups(work, beside)
-        up = climb(self._point.geometry, bend, groups, rho, self._lazy, self.observe)
+        up = climb(self._point.geometry, bend, groups, rho, self._lazy, work.observe)
         if masked:
             draw = generator(self._params[0].device, self.seed, *key, "mask")
             for u in work.g:
@@ -147,15 +151,19 @@ class Method:
         if sam:
             if masked or self._point.direction.from_noise:
                 up.report["perturbation_norm"] = up.scale * root(dot(work.g, work.g, self._lazy))
-            up.report["distance_to_sam"] = distance_to_sam(sam, work.g, up.scale, rho, self._lazy)
+            if partial:
+                up.report["gradient_norm"] = root(dot(sam, sam, self._lazy))
+            place = {i: k for k, i in enumerate(everything)}
+            moved = [place[i] for i in work.where]
+            up.report["distance_to_sam"] = distance_to_sam(sam, moved, work.g, up.scale, rho, self._lazy)
         self.report |= up.report
         self._weights.move(work.where, work.g, up.scale)
 
     def _groups(self, work: Work, beside: list[list[Tensor]]) -> list[Group]:
-        """The parameters that T and the direction treat alike: normalised or not, with as many tensors beside them."""
-        groups: dict[tuple[bool, int], Group] = {}
+        """The parameters that T and the direction treat alike: of one kind, with as many tensors beside them."""
+        groups: dict[tuple[Hashable, int], Group] = {}
         for i, g, helpers in zip(work.where, work.g, beside, strict=True):
-            key = (self._normalised[i], len(helpers))
+            key = (self._kinds[i], len(helpers))
             group = groups.setdefault(key, Group(key[0], beside=[[] for _ in helpers]))
             group.w.append(self._params[i])
             group.g.append(g)
@@ -195,13 +203,13 @@ class Method:
     # ---------------------------------------------------------------- noise
 
     def _noise(self, at: Moment | None, key: tuple[int, int], draw: int) -> dict[int, Tensor]:
-        """d0 for every parameter, empty where there is none."""
+        """d0 for every parameter in scope, empty where there is none."""
         size = self._point.start.size(at)
         if size == 0:
             return {}
-        weights = [p.detach() for p in self._params]
-        source = generator(weights[0].device, self.seed, *key, f"noise{draw}")
-        return dict(enumerate(self._point.start.noise(weights, size, source)))
+        source = generator(self._params[0].device, self.seed, *key, f"noise{draw}")
+        noise = self._point.start.noise([self._leaves[i] for i in self._scope], size, source)
+        return dict(zip(self._scope, noise, strict=True))
 
     def _move_by(self, noise: dict[int, Tensor]) -> None:
         if noise:

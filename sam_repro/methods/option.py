@@ -26,6 +26,8 @@ class Option:
     # The kinds of state that change in place, which a snapshot must copy. What is replaced needs no copy.
     copied: ClassVar[tuple[str, ...]] = ()
 
+    by_kernel: ClassVar[bool] = False  # whether the numbers depend on what a parameter's kernels are
+
     def __init_subclass__(cls) -> None:
         cls.name = cls.__module__.rpartition(".")[2]
 

@@ -114,7 +114,9 @@ def owns_storage(t: Tensor) -> bool:
 
 
 def _takes_an_argument(f: GradFn) -> bool:
-    """Whether f wants the pass. An argument with a default is the caller's own (`lambda x=x: ...`)."""
+    """Whether f wants the pass; it may say so. An argument with a default is the caller's own (`lambda x=x: ...`)."""
+    if (said := getattr(f, "takes_pass", None)) is not None:
+        return bool(said)
     try:
         parameters = inspect.signature(f).parameters.values()
     except ValueError:  # a callable without a signature

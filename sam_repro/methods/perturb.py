@@ -6,7 +6,7 @@ over them. On an accelerator both take `torch._foreach_*` over all tensors at on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -24,7 +24,7 @@ PIECE = 1 << 20  # elements of T at a time: little memory, a piece that stays in
 class Group:
     """Parameters that are treated alike: their weights, gradients, and what the direction wants beside them."""
 
-    normalised: bool
+    kind: Hashable  # as the geometry has it; None where T is 1
     w: list[Tensor] = field(default_factory=list)
     g: list[Tensor] = field(default_factory=list)
     beside: list[list[Tensor]] = field(default_factory=list)
@@ -45,10 +45,10 @@ def climb(geometry: Geometry, bend: Equation, groups: Sequence[Group], rho: floa
     seen = Observed(lazy, linf) if observe else None
     for group in groups:
         # Only T takes memory of its own, and a filter's norm needs the whole filter.
-        whole = not group.normalised or geometry.whole
+        whole = group.kind is None or geometry.whole
         for w, d, *beside in pieces([group.w, group.g, *group.beside], lazy, whole):
             # T before the direction, for Fisher's is made of g.
-            t = geometry.operator(w, d) if group.normalised else None
+            t = None if group.kind is None else geometry.operator(group.kind, w, d)
             if seen:
                 seen.gradient(d)
             bend(d, beside)
@@ -121,13 +121,13 @@ class Observed:
         }
 
 
-def distance_to_sam(g: Tensors, u: Tensors, scale: Scalar, rho: float, lazy: bool) -> Scalar:
-    """l2(scale u - rho g / l2(g)), where u departs from g in more than T. Consumes g.
+def distance_to_sam(g: Tensors, where: Sequence[int], u: Tensors, scale: Scalar, rho: float, lazy: bool) -> Scalar:
+    """l2(scale u - rho g / l2(g)), where u departs from g in more than T; `where` in g its tensors are. Consumes g.
 
     Element by element: where u is a multiple of g, as in F-SAM's first step, sums over both would cancel.
     """
     stretch(g, -1 * ratio(rho, root(dot(g, g, lazy))))
-    axpy(g, scale, u)
+    axpy([g[i] for i in where], scale, u)
     return root(dot(g, g, lazy))
 
 

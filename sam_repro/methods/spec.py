@@ -6,6 +6,7 @@ Every method of the papers computes one *final gradient* by answering the same f
     ascent     on which data the ascent gradient g is taken
     direction  how the ascent direction d follows from g
     geometry   the diagonal operator T that shapes the ball: eps = rho * T^2 d / l2(T d)
+    scope      which parameters are perturbed
     radius     how rho moves during training
     descent    how the final gradient follows from the gradient at w + eps
     between    what the steps between do, where not every step ascends
@@ -23,7 +24,7 @@ from dataclasses import dataclass, make_dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from sam_repro.methods import own
-from sam_repro.methods.axes import ALWAYS, AXES, OPEN, Point, chosen, declared, fields, option, options, point
+from sam_repro.methods.axes import AXES, OPEN, Point, chosen, declared, fields, option, options, point
 from sam_repro.methods.option import Option, Problem
 
 if TYPE_CHECKING:
@@ -78,6 +79,12 @@ class Spec(Fields):
         """Whether a pass is over a part of the batch only: which part, each rank decides in its own share."""
         ascent = chosen("ascent", self.said, {})
         return bool(min(ascent.share, ascent.kept) < 1)
+
+    @property
+    def by_kernel(self) -> bool:
+        """Whether what a kernel is changes its numbers, as far as known without executing an option of the user's."""
+        known = [axis for axis in AXES if ":" not in self.said.get(axis, "")]
+        return any(chosen(axis, self.said, {}).by_kernel for axis in known)
 
     def canonical(self) -> dict[str, Any]:
         """Every axis and field with its value, said or not: what a run's identity is made of."""
@@ -152,7 +159,7 @@ def _unread(at: Point, said: dict[str, Any]) -> Iterator[Problem]:
     for name in said:
         field = fields().get(name)
         axis = name if field is None else field.axis
-        if axis not in ALWAYS and not at.ascent.ascends:
+        if not at.reads(axis):
             yield name, "has no meaning without an ascent: set method.ascent=batch or leave it out"
         elif field is not None and name not in read:
             instead = said.get(axis, AXES[axis].default)

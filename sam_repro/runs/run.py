@@ -35,7 +35,7 @@ class Run(RunFolder):
     def of(cls, config: Config, overrides: Sequence[str] = ()) -> Self:
         """The run that a checked configuration is."""
         what = science(config)
-        return cls(runs_folder(Path(config.results_dir)) / id_of(what), tuple(overrides), what)
+        return cls(runs_folder(Path(config.results_dir)) / id_of(config, what), tuple(overrides), what)
 
     @classmethod
     def at(cls, results: Path, run_id: str, overrides: Sequence[str] = ()) -> Self:

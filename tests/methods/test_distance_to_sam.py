@@ -54,6 +54,6 @@ def test_nothing_of_it_is_computed_where_nobody_looks(case, monkeypatch):
     model = net()
     monkeypatch.delattr("sam_repro.methods.method.distance_to_sam")
     monkeypatch.delattr("sam_repro.methods.perturb.Observed")
-    method = build(name, model, rho=0.3, observe=False, **fields)
-    method.estimate(Loop(model, Data()))
+    method = build(name, model, rho=0.3, **fields)
+    method.estimate(Loop(model, Data()), observe=False)
     assert "distance_to_sam" not in method.report

@@ -49,7 +49,7 @@ class Overflowing(nn.Module):
 
 def run(code, overflow=(), steps=40, enabled=True, dtype=torch.float32, **more):
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Linear(32, 3)).to(dtype)
+    model = nn.Sequential(nn.Linear(6, 32), nn.LayerNorm(32), nn.ReLU(), nn.Linear(32, 3)).to(dtype)
     train = torch.randn(640, 6).to(dtype)
     targets = train[:, :3].argmax(1)
     x, y = train[:32], targets[:32]

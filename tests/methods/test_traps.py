@@ -12,6 +12,7 @@ from torch import nn
 from sam_repro.methods import Moment, Overflow, build
 from sam_repro.methods.draws import generator
 from sam_repro.methods.factory import read
+from sam_repro.methods.leaves import leaves
 from sam_repro.methods.radii.follow_lr import FollowLr
 from sam_repro.methods.starts.kernel_noise import KernelNoise
 
@@ -420,8 +421,8 @@ def test_scheduler_of_the_base_optimizer_moves_the_radius():
 
 
 def test_same_random_key_is_not_used_for_all_tensors():
-    w = [torch.ones(4, 3), torch.ones(4, 3)]
-    a, b = KernelNoise().noise(w, 0.1, generator(torch.device("cpu"), 0, 0, 0, "noise0"))
+    w = [(name, torch.ones(4, 3, requires_grad=True)) for name in ("one.weight", "other.weight")]
+    a, b = KernelNoise().noise(leaves(w), 0.1, generator(torch.device("cpu"), 0, 0, 0, "noise0"))
     assert not torch.equal(a, b)
 
 
@@ -434,7 +435,8 @@ def test_same_random_key_is_not_used_for_steps_shards_draws_or_seeds():
 def test_noise_is_of_the_size_of_its_kernel():
     torch.manual_seed(0)
     conv, bias = torch.randn(3, 40, 9, 9) * torch.tensor([0.1, 1.0, 10.0]).view(3, 1, 1, 1), torch.full((4000,), 0.5)
-    d0, d1 = KernelNoise().noise([conv, bias], 0.2, generator(torch.device("cpu"), 0))
+    own = leaves([("weight", conv.requires_grad_()), ("bias", bias.requires_grad_())])
+    d0, d1 = KernelNoise().noise(own, 0.2, generator(torch.device("cpu"), 0))
     for noise, kernel in [*zip(d0, conv, strict=True), (d1, bias)]:
         assert noise.std().item() == pytest.approx(0.2 * kernel.norm().item(), rel=0.05)
 

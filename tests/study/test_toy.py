@@ -82,7 +82,12 @@ def test_asam_without_eta_works_up_to_the_square_root_of_two(w0: tuple[float, fl
     assert beyond.trajectory == [list(w0)] * 101
 
 
-@pytest.mark.parametrize("name", METHODS)
+def test_two_weights_are_no_layers() -> None:
+    with pytest.raises(UserError, match=r"^method=sam_on: method\.scope=only_norm asks for layers[^\n]*$"):
+        toy.run("sam_on", {}, NEAR, 0.01, 12)
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "sam_on"])
 def test_every_method_runs(name: str) -> None:
     run = toy.run(name, {}, NEAR, 0.01, 12)
     assert len(run.trajectory) == 13

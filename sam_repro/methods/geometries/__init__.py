@@ -1,11 +1,12 @@
 """The operator T of the ball that the perturbation stays in: eps = rho T^2 d / l2(T d), or rho T sign(d) for p = linf.
 
-ASAM section 3, FisherSAM (F-SAM supplement A4). `operator` gives the diagonal of T for the tensors that are worked on
-together; the parameters that are not normalised have T = 1 and never come here.
+ASAM section 3, FisherSAM (F-SAM supplement A4). `kind` says what T has to know of a parameter, None where
+T is 1; `operator` gives the diagonal of T for tensors of one kind, which are worked on together.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,6 +14,8 @@ from sam_repro.methods.option import NOT_NEGATIVE, Option, choice, value
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from sam_repro.methods.leaves import Leaf
 
 
 @dataclass(frozen=True)
@@ -23,11 +26,10 @@ class Geometry(Option):
 
     p: str = choice(("l2", "linf"), "l2: eps = rho T^2 d / l2(T d); linf: eps = rho T sign(d)")
 
-    def acts_on(self, name: str) -> bool:
-        """Whether T is other than 1 on this parameter."""
+    def kind(self, leaf: Leaf) -> Hashable:
         raise NotImplementedError
 
-    def operator(self, w: list[Tensor], g: list[Tensor]) -> list[Tensor]:
+    def operator(self, kind: Hashable, w: list[Tensor], g: list[Tensor]) -> list[Tensor]:
         """The diagonal of T, in memory of its own or in a shape that broadcasts."""
         raise NotImplementedError
 
@@ -38,9 +40,9 @@ class Normalising(Geometry):
 
     eta: float = value(0.0, "keeps T away from 0; for fisher, the weight of g^2", NOT_NEGATIVE)
     normalise: str = choice(
-        ("weights", "all"), 'weights: T = 1 for every parameter whose name does not contain "weight": biases above all'
+        ("weights", "all"), "weights: T = 1 for every parameter that is no weight of its layer: biases above all"
     )
 
-    def acts_on(self, name: str) -> bool:
-        """ "weight" is in the name of a batch norm's scale, too, and in no bias's."""
-        return self.normalise == "all" or "weight" in name
+    def kind(self, leaf: Leaf) -> Hashable:
+        """The scale of a batch norm is a weight, too."""
+        return "weight" if self.normalise == "all" or leaf.is_weight else None

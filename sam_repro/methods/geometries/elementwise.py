@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Elementwise(Normalising):
-    def operator(self, w: list[Tensor], g: list[Tensor]) -> list[Tensor]:
+    def operator(self, kind: Hashable, w: list[Tensor], g: list[Tensor]) -> list[Tensor]:
         import torch
 
         t = list(torch._foreach_abs(w))

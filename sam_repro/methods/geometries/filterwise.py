@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -10,12 +11,21 @@ from sam_repro.methods.geometries import Normalising
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from sam_repro.methods.leaves import Leaf
+
 
 @dataclass(frozen=True)
 class Filterwise(Normalising):
     whole: ClassVar[bool] = True
+    by_kernel: ClassVar[bool] = True
 
-    def operator(self, w: list[Tensor], g: list[Tensor]) -> list[Tensor]:
-        from sam_repro.methods.kernels import kernel_norms
+    def kind(self, leaf: Leaf) -> Hashable:
+        from sam_repro.methods.kernels import is_filter, kernels
 
-        return [(kernel_norms(x) if x.dim() > 2 else x.abs()) + self.eta for x in w]
+        own = super().kind(leaf)
+        return kernels(leaf) if own and is_filter(leaf) else own
+
+    def operator(self, kind: Hashable, w: list[Tensor], g: list[Tensor]) -> list[Tensor]:
+        from sam_repro.methods.kernels import Kernels
+
+        return [(kind.norms(x) if isinstance(kind, Kernels) else x.abs()) + self.eta for x in w]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ class Fisher(Normalising):
         if self.p == "linf":
             yield "p", "linf is not defined with geometry=fisher: p=l2"
 
-    def operator(self, w: list[Tensor], g: list[Tensor]) -> list[Tensor]:
+    def operator(self, kind: Hashable, w: list[Tensor], g: list[Tensor]) -> list[Tensor]:
         import torch
 
         f = torch._foreach_mul(g, g)

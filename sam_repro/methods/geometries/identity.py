@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sam_repro.methods.geometries import Geometry
+
+if TYPE_CHECKING:
+    from sam_repro.methods.leaves import Leaf
 
 
 @dataclass(frozen=True)
 class Identity(Geometry):
-    def acts_on(self, name: str) -> bool:
-        return False
+    def kind(self, leaf: Leaf) -> None:
+        return None

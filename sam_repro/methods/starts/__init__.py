@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from sam_repro.methods.axes import Point
+    from sam_repro.methods.leaves import Leaf
     from sam_repro.methods.moment import Moment
 
 
@@ -27,8 +28,8 @@ class Start(Option):
         """How large the noise is at this moment; 0 draws none."""
         return 0.0
 
-    def noise(self, weights: list[Tensor], size: float, draw: torch.Generator) -> list[Tensor]:
-        """d0 for these weights."""
+    def noise(self, leaves: list[Leaf], size: float, draw: torch.Generator) -> list[Tensor]:
+        """d0 for these parameters."""
         raise NotImplementedError
 
 
@@ -61,16 +62,17 @@ class Noise(Start):
             raise ValueError("gamma_end needs estimate(..., at=Moment(progress=...))")
         return self.gamma + (self.gamma_end - self.gamma) * (1 - math.cos(math.pi * at.progress)) / 2
 
-    def deviation(self, w: Tensor, size: float) -> Tensor | float:
-        """Of the noise on this weight, in a shape that broadcasts."""
+    def deviation(self, leaf: Leaf, size: float) -> Tensor | float:
+        """Of the noise on this parameter, in a shape that broadcasts."""
         raise NotImplementedError
 
-    def noise(self, weights: list[Tensor], size: float, draw: torch.Generator) -> list[Tensor]:
+    def noise(self, leaves: list[Leaf], size: float, draw: torch.Generator) -> list[Tensor]:
         """Drawn in fp32 and in logical order, so that neither precision nor memory format changes the numbers."""
         import torch
 
         noise = []
-        for w in weights:
+        for leaf in leaves:
+            w = leaf.tensor.detach()
             z = torch.randn(w.shape, generator=draw, device=w.device)
-            noise.append(torch.empty_like(w).copy_(z).mul_(self.deviation(w, size)))
+            noise.append(torch.empty_like(w).copy_(z).mul_(self.deviation(leaf, size)))
         return noise

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from sam_repro.methods.starts import Noise
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from sam_repro.methods.leaves import Leaf
 
 
 @dataclass(frozen=True)
 class IsotropicNoise(Noise):
-    def deviation(self, w: Tensor, size: float) -> float:
+    def deviation(self, leaf: Leaf, size: float) -> float:
         return size

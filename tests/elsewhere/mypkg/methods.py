@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -46,7 +47,7 @@ class WithLast(Direction):
 class Roots(Normalising):
     """T = sqrt(abs(w)) + eta."""
 
-    def operator(self, w: list[Tensor], g: list[Tensor]) -> list[Tensor]:
+    def operator(self, kind: Hashable, w: list[Tensor], g: list[Tensor]) -> list[Tensor]:
         return [x.abs().sqrt() + self.eta for x in w]
 
 

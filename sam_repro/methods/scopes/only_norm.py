@@ -1,0 +1,19 @@
+"""SAM-ON: scale and shift of normalisation layers alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from sam_repro.methods.scopes import Scope
+
+if TYPE_CHECKING:
+    from sam_repro.methods.leaves import Leaf
+
+
+@dataclass(frozen=True)
+class OnlyNorm(Scope):
+    by_layer: ClassVar[bool] = True
+
+    def holds(self, leaf: Leaf) -> bool:
+        return leaf.is_normalisation
