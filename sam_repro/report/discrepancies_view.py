@@ -9,10 +9,8 @@ from typing import Any
 
 from sam_repro.report.page_parts import line, sortable
 from sam_repro.report.text import NONE
-from sam_repro.tables.discrepancies import Discrepancy, Effect
+from sam_repro.tables.discrepancies import Discrepancy, Effect, paper_names
 
-PAPERS = {"asam": "ASAM", "rsam": "R-SAM", "fsam": "F-SAM", "gsam": "GSAM", "lpf_sgd": "LPF-SGD", "esam": "ESAM"}
-PAPERS |= {"fishersam": "FisherSAM", "all": "all three"}
 HEAD = (
     *("row", "paper", "the paper says", "the code does", "we do", "profile=official"),
     *("where it matters", "effect measured here", "source"),
@@ -54,7 +52,7 @@ def _paragraphs(row: Discrepancy) -> str:
         textwrap.fill(value, 110, initial_indent=f"  {key:<9} ", subsequent_indent=" " * 12, break_on_hyphens=False)
         for key, value in lines
     ]
-    return "\n".join((f"{row.id}  ({PAPERS[row.paper]}, {row.topic})", *shown, ""))
+    return "\n".join((f"{row.id}  ({paper_names()[row.paper]}, {row.topic})", *shown, ""))
 
 
 def measured(effect: Effect | None) -> str:
@@ -70,7 +68,7 @@ def section(rows: Sequence[Discrepancy]) -> str:
     lines = []
     for number, row in enumerate(rows, start=1):
         cells = (
-            f"{PAPERS[row.paper]}, {row.topic}",
+            f"{paper_names()[row.paper]}, {row.topic}",
             row.says,
             row.code or RELEASED,
             row.ours,

@@ -12,12 +12,12 @@ from sam_repro.report.render_md import notes
 from sam_repro.runs.entry import Entry
 from sam_repro.runs.run import Run
 from sam_repro.tables import discrepancies
+from sam_repro.tables.papers import papers
 from sam_repro.tables.points import points
 from sam_repro.tables.results import Joined, Result, hardware, total_passes, versions
 from sam_repro.tables.table import Line
 from sam_repro.tables.verdicts import AGREES, DIFFERS
 
-PAPERS = {"asam": "ASAM", "rsam": "R-SAM", "fsam": "F-SAM"}
 Rows = dict[str, discrepancies.Discrepancy]
 _HERE = Path(__file__).parent
 
@@ -47,7 +47,7 @@ def _head(tables: Sequence[Joined], entries: Mapping[str, Entry], compared: bool
     shown = [point for joined in tables for point in points(joined)]
     seconds = sum(entry["seconds"] for entry in entries.values())
     facts = (
-        (f"{len(claimed)}", "claims of three papers"),
+        (f"{len(claimed)}", f"claims of {len({r.cell.table.partition('/')[0] for r in claimed})} papers"),
         (f"{sum(r.succeeded > 0 for r in claimed)}", "of them measured at the paper's budget"),
         (f"{kinds.count(AGREES)}", "of them agree"),
         (f"{kinds.count(DIFFERS)}", "of them differ"),
@@ -56,10 +56,10 @@ def _head(tables: Sequence[Joined], entries: Mapping[str, Entry], compared: bool
         (text.duration(seconds), "of training"),
     )
     links = []
-    for name, label in PAPERS.items():
+    for name, published in papers().items():
         mine = [joined for joined in tables if joined.table.paper == name]
         items = "".join(f'<li><a href="#{_id(j)}">{escape(_short(j))}</a></li>' for j in mine)
-        links.append(f"<ul><li><b>{label}</b></li>{items}</ul>" if mine else "")
+        links.append(f"<ul><li><b>{escape(published.name)}</b></li>{items}</ul>" if mine else "")
     more = '<li><a href="#discrepancies">paper against code</a></li>' if compared else ""
     return (
         "<header><h1>Sharpness-aware minimization: claimed and measured</h1>"
@@ -74,7 +74,7 @@ def _head(tables: Sequence[Joined], entries: Mapping[str, Entry], compared: bool
 
 def _table(joined: Joined, results: Path, compared: Rows) -> str:
     table = joined.table
-    name = f"{PAPERS.get(table.paper, table.paper)}, {_short(joined)}"
+    name = f"{papers()[table.paper].name}, {_short(joined)}"
     warning = ""
     if table.is_miniature:
         warning = (

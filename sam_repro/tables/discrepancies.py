@@ -12,9 +12,11 @@ import yaml
 from sam_repro import CONFIGS
 from sam_repro.errors import UserError, hint
 from sam_repro.files.strict import Fields, Loader, known_keys, mapping
+from sam_repro.tables.papers import papers
 
 FILE = CONFIGS.parent / "docs" / "discrepancies.yaml"
-PAPERS = ("asam", "rsam", "fsam", "gsam", "lpf_sgd", "esam", "fishersam", "all")
+# Papers that have no table here, but a method in one, or that are the source of a method.
+OF_METHODS = {"gsam": "GSAM", "lpf_sgd": "LPF-SGD", "esam": "ESAM", "fishersam": "FisherSAM", "all": "all three"}
 TOPICS = ("method", "recipe", "model", "data", "text")
 _TEXTS = ("says", "ours", "matters")
 _NEEDED = ("id", "paper", "topic", "says", "code", "ours", "official", "matters", "seen", "measured")
@@ -78,6 +80,11 @@ def load(file: Path | None = None) -> dict[str, Discrepancy]:
     return found
 
 
+def paper_names() -> dict[str, str]:
+    """What a row's paper may be, and how it is shown."""
+    return {name: paper.name for name, paper in papers().items()} | OF_METHODS
+
+
 def concerning(ids: Iterable[str], rows: dict[str, Discrepancy]) -> list[Discrepancy]:
     """The named rows, in the file's order."""
     wanted = set(ids)
@@ -99,7 +106,7 @@ def _row(where: str, data: Any) -> Discrepancy:
     for key in _NEEDED:
         if key not in fields:
             raise UserError(f"{where}: {key} is missing")
-    for key, known in (("paper", PAPERS), ("topic", TOPICS)):
+    for key, known in (("paper", paper_names()), ("topic", TOPICS)):
         if fields[key] not in known:
             raise UserError(f"{where}: {key} must be one of {', '.join(known)}, is {fields[key]!r}")
     seen = known_keys(f"{where} seen", fields["seen"], {"paper", "code"})

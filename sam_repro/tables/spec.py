@@ -42,6 +42,7 @@ from sam_repro.files.strict import Fields, Kinds, mapping, shown, typed_keys
 from sam_repro.tables.discrepancies import refs
 from sam_repro.tables.extend import Column, extended, with_column
 from sam_repro.tables.miniature import inherited
+from sam_repro.tables.papers import FILE as PAPER
 from sam_repro.tables.table import Cell, Claim, Line, Pair, Table, layered
 from sam_repro.tables.tuning import tuned, with_choices
 from sam_repro.tables.verdicts import MARGIN
@@ -67,7 +68,8 @@ def names(configs: Path = CONFIGS) -> list[str]:
 def _files(configs: Path) -> dict[str, Path]:
     """asam/2 -> configs/table/asam/2.yaml; figures, whose cells have no claims, are in configs/figure."""
     roots = (configs / "figure", configs / "table")
-    return {file.relative_to(root).with_suffix("").as_posix(): file for root in roots for file in root.glob("*/*.yaml")}
+    files = [(root, file) for root in roots for file in root.glob("*/*.yaml") if file.name != PAPER]
+    return {file.relative_to(root).with_suffix("").as_posix(): file for root, file in files}
 
 
 def load(ref: str, configs: Path = CONFIGS, added: Column | None = None) -> Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sam_repro.errors import UserError, hint
 from sam_repro.tables.verdicts import MARGIN
@@ -89,7 +89,7 @@ class Table:
     miniature: Table | None = None
     is_miniature: bool = False
     margin: float = MARGIN  # in the unit of the cells: within it two levels are one
-    tune: Tune | None = None
+    tune: Tune | None = field(default=None, hash=False)  # it holds mappings
     trials: Table | None = None  # of the values that are tuned, a column a trial
     paired: bool = False  # declared before the first run: differences are taken seed by seed
 

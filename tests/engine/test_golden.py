@@ -1,6 +1,6 @@
 """A hundred steps of every method, compared with the losses of a committed run.
 
-To the last bit on the kind of machine that wrote them, to 1e-5 elsewhere. `python tests/engine/test_golden.py NAME ...`
+To the last bit on the kind of machine that wrote them, to 1e-5 elsewhere. `python tests/renew.py NAME ...`
 writes the named ones anew, after a change that is meant to change numbers; raise the recipe version of the runs that it
 concerns then (sam_repro/config/identity.py).
 """
@@ -41,9 +41,7 @@ def losses(method: str) -> list[float]:
 def golden(method: str) -> list[str]:
     file = FOLDER / f"{method}.txt"
     if not file.exists():
-        pytest.fail(
-            f"{method} has no golden file: python tests/engine/test_golden.py {method} writes it", pytrace=False
-        )
+        pytest.fail(f"{method} has no golden file: python tests/renew.py {method} writes it", pytrace=False)
     return file.read_text().splitlines()
 
 
@@ -80,9 +78,7 @@ def test_the_methods_differ() -> None:
 
 def test_one_golden_file_is_renewed_and_a_missing_one_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[__name__], "FOLDER", tmp_path)
-    with pytest.raises(
-        pytest.fail.Exception, match=r"no golden file: python tests/engine/test_golden.py sam writes it"
-    ):
+    with pytest.raises(pytest.fail.Exception, match=r"no golden file: python tests/renew.py sam writes it"):
         golden("sam")
     assert renew(["sam", "samm"]).startswith("samm is no method")
     assert renew([]).startswith("nothing is no method")
@@ -90,7 +86,3 @@ def test_one_golden_file_is_renewed_and_a_missing_one_is_told(tmp_path: Path, mo
     assert renew(["sam"]) == ""
     assert [file.name for file in tmp_path.iterdir()] == ["sam.txt"]
     test_golden("sam")
-
-
-if __name__ == "__main__":
-    sys.exit(renew(sys.argv[1:]))

@@ -1,6 +1,6 @@
 """The shipped experiments: their files, their headers, and what they compose to.
 
-`python tests/recipes/shipped.py` renews what is derived: the run ids of run_ids.txt, and in every experiment's header
+`python tests/renew.py NAME` renews what is derived of an experiment: its run id in run_ids.txt, and in its header
 the lines "Cell" (which cell of configs/table it is, where the claim stands), "Passes", "Time" and "Columns". Look at
 the difference before you commit it: a changed run id means that recorded results no longer belong to the recipe.
 """
@@ -8,7 +8,7 @@ the difference before you commit it: a changed run id means that recorded result
 from __future__ import annotations
 
 import re
-import sys
+from collections.abc import Set
 from functools import cache
 from pathlib import Path
 
@@ -73,10 +73,10 @@ def derived(name: str) -> dict[str, list[str]]:
 def _of_the_cell(name: str) -> dict[str, list[str]]:
     """Which cell the experiment is, the first of its tables', and what makes the others of the row from it."""
     identity = run_id(config(name))
-    found = next(((table, cell) for table, cell in cells() if cells()[table, cell] == identity), None)
-    if found is None:
+    same = [(table, cell) for table, cell in cells() if cells()[table, cell] == identity]
+    if not same:
         return {}
-    table, own = found
+    table, own = min(same, key=lambda found: found[0].paper != name.partition("_")[0])  # one of its own paper first
     lines = {"Cell": [own.name]}
     others = [c for c in table.cells if c.row == own.row and c.overrides != own.overrides]
     if others and run_id(config(own.overrides[0].removeprefix("+experiment="))) == identity:
@@ -115,9 +115,18 @@ def run_ids() -> list[str]:
     return [f"{run_id(config(name))}  {name}" for name in names()]
 
 
-def renew() -> None:
-    RUN_IDS.write_text("\n".join(run_ids()) + "\n", encoding="utf-8")
-    for name in published():
+def pinned_ids() -> dict[str, str]:
+    """Experiment -> its run id, as run_ids.txt has it."""
+    lines = RUN_IDS.read_text(encoding="utf-8").splitlines()
+    return {name: identity for identity, _, name in (line.partition("  ") for line in lines)}
+
+
+def renew(wanted: Set[str]) -> None:
+    """Of these experiments alone."""
+    kept = {name: identity for name, identity in pinned_ids().items() if name in names()}
+    kept |= {name: run_id(config(name)) for name in wanted}
+    RUN_IDS.write_text("".join(f"{kept[name]}  {name}\n" for name in sorted(kept)), encoding="utf-8")
+    for name in sorted(wanted & set(published())):
         text = path(name).read_text(encoding="utf-8")
         for key, lines in derived(name).items():
             block = "".join(f"# {key if not i else '':<8} {line}\n" for i, line in enumerate(lines))
@@ -126,8 +135,3 @@ def renew() -> None:
             if not found:  # before the command, or at the header's end
                 text = re.sub(_PLACE[key], rf"{block}\g<0>", text, count=1, flags=re.M)
         path(name).write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    renew()
-    sys.stdout.write(f"renewed {len(published())} headers and {RUN_IDS}\n")

@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pins
 import pytest
 
 from sam_repro.tables import spec
@@ -82,10 +83,14 @@ def test_every_number_is_the_papers(objects: list[dict]) -> None:
     ours = {
         (f"{c['paper']}/{c['table']}", c["row"], c["column"]): (c["mean"], c["std"], c["std_is_upper_bound"])
         for c in objects
-        if c["kind"] == "printed"
+        if c["kind"] == "printed" and f"{c['paper']}/{c['table']}" not in pins.pinned()
     }
-    lacking = {table for table, _, _ in ours} - printed_lines().keys()
-    assert not lacking, f"copy the lines of {sorted(lacking)} from the paper's text into {PRINTED_FILE.name}"
+    if lacking := sorted({table for table, _, _ in ours} - printed_lines().keys()):
+        pytest.fail(
+            f"copy the lines of {lacking[0]} from the paper's text into {PRINTED_FILE.name}, or pin its claims by "
+            f"python tests/renew.py {' '.join(lacking)}",
+            pytrace=False,
+        )
     assert ours == printed_cells()
     assert len(ours) >= 24 + 24 + 24 + 6 + 6 + 15 + 21 + 21 + 12 + 30 + 3
 
@@ -139,10 +144,11 @@ def test_a_columns_footnote_goes_with_its_claims() -> None:
 
 
 def test_released_logs_and_missing_claims(objects: list[dict]) -> None:
-    logs = {c["column"]: c["mean"] for c in objects if c["kind"] == "log"}
+    assert {(c["paper"], c["table"]) for c in objects if c["kind"] == "log"} >= {("fsam", "logs")}
+    logs = {c["column"]: c["mean"] for c in objects if (c["paper"], c["table"]) == ("fsam", "logs")}
     assert logs == {"sam": 80.78, "fsam": 81.19, "fsam_0.95": 81.32}
     missing = [c for c in objects if c["kind"] == "missing"]
-    assert {c["paper"] for c in missing} == {"fsam"}
+    assert {c["paper"] for c in missing if f"{c['paper']}/{c['table']}" not in pins.pinned()} == {"fsam"}
     assert all(c["mean"] is None and c["std"] is None for c in missing)
     assert {c["row"] for c in missing} >= {"vgg16_bn", "resnet18", "wrn_28_10", "pyramidnet110"}
 
@@ -224,5 +230,5 @@ def test_claims_as_a_list_has_all_cells() -> None:
 def test_figures_are_no_claims(objects: list[dict]) -> None:
     figures = [table for table in spec.load_all() if table.figure]
     assert {table.ref for table in figures} >= {"asam/fig4_cifar10", "rsam/fig3b", "fsam/figA1"}
-    assert not {c["table"] for c in objects if c["paper"] == "asam"} - set("123456")
+    assert not {f"{c['paper']}/{c['table']}" for c in objects} & {table.ref for table in figures}
     assert all(cell.claim.kind == "missing" for table in figures for cell in table.cells)

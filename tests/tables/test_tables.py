@@ -298,6 +298,6 @@ def test_the_committed_tables_are_those_of_the_committed_ledger(tmp_path: Path) 
     assert main(["render", "--results-dir", str(tmp_path)]) == 0
     made = {name: content for name, content in all_files(tmp_path).items() if not name.startswith(("ledger", "curves"))}
     names = [f for folder in ("tables", "figures") for f in (kept / folder).rglob("*.*")] + [kept / "index.html"]
-    assert sorted(made) == sorted(str(file.relative_to(kept)) for file in names)
+    assert sorted(made) == sorted(str(file.relative_to(kept)) for file in names), "run `make tables` and commit"
     stale = [name for name, content in made.items() if (kept / name).read_bytes() != content]
     assert not stale, f"run `make tables` and commit: {stale}"
