@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -15,6 +16,15 @@ def cores() -> int:
 def has_gpus() -> bool:
     """Whether the system shows a device that CUDA or ROCm could use."""
     return any(True for name in ("nvidia[0-9]*", "kfd", "dxg") for _ in Path("/dev").glob(name))
+
+
+def gpu_name() -> str | None:
+    """Of the first NVIDIA GPU, as its driver says it."""
+    for file in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
+        with suppress(OSError):
+            found = dict(line.partition(":")[::2] for line in file.read_text(encoding="utf-8").splitlines())
+            return found.get("Model", "").strip() or None
+    return None
 
 
 def cpu() -> str | None:

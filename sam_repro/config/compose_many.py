@@ -80,12 +80,17 @@ def _build(base: Any, parts: Iterable[Part]) -> dict[Part, Any]:
     chosen = {part: [o.partition("=")[2] for o in part[1] if o.startswith(f"{part[0]}=")] for part in parts}
     options = _options(dict.fromkeys((part[0], option) for part in parts for option in chosen[part][-1:]))
     parser, built = OverridesParser.create(), dict[Part, Any]()
+
+    @cache
+    def start(field: str, of_option: bool) -> Any:
+        """To make one takes longer than to copy it, which a merge does."""
+        value = getattr(base, field)
+        return OmegaConf.structured(type(value)() if of_option else value)
+
     for field, overrides in parts:
-        start = getattr(base, field)
+        last = chosen[field, overrides][-1:]
         try:
-            node = OmegaConf.structured(type(start)() if chosen[field, overrides] else start)
-            for option in chosen[field, overrides][-1:]:
-                node = OmegaConf.merge(node, options[field, option])
+            node = OmegaConf.merge(start(field, bool(last)), *(options[field, option] for option in last))
             values = parser.parse_overrides(readable(o for o in overrides if o.startswith(f"{field}.")))
             if any(override.is_sweep_override() for override in values):
                 continue  # several runs in one, which a cell can't be

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
@@ -59,6 +59,13 @@ def is_place(field: str) -> bool:
 
 def run_id(config: Config, images: str | None = None) -> str:
     return id_of(config, science(config, images))
+
+
+def ids_of_seeds(config: Config, seeds: Sequence[int]) -> list[str]:
+    """The `run_id` of each of several runs that differ in their seed alone."""
+    default = Config().seed
+    what = science(replace(config, seed=default))  # which leaves defaults out
+    return [id_of(config, what if seed == default else {**what, "seed": seed}) for seed in seeds]
 
 
 def id_of(config: Config, science: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sam_repro import signals
 from sam_repro.errors import USER_ERROR, UserError, command, hint
+from sam_repro.tables.cost import found_device
 from sam_repro.tables.extend import column
 from sam_repro.words import HELP, Words, parse, stored_in
 
@@ -54,6 +55,7 @@ The papers' tables: claimed beside measured. TABLE is a name that `list` prints;
 table's choices from its trials in the ledger.
 
   column=NAME:OVERRIDE,...   one column more in plan, status or render, as a sweep trains it
+  device=NAME           that a plan is for: cpu, a100, h100, v100, rtx3090, rtx4090 or t4; else this machine's
   results_dir=results   where the ledger and the runs are; --results-dir too
   --json                the same as --format json
   --out DIRECTORY       where `runs` writes its table and picture (RESULTS_DIR/demo)"""
@@ -102,7 +104,7 @@ def _run(given: Words) -> int:
             return commands.discrepancies(table or settings.get("table"), form)
         case "plan":
             return commands.plan(
-                table, settings.get("budget", "paper"), settings.get("device", "a100"), results, form, added
+                table, settings.get("budget", "paper"), settings.get("device") or found_device(), results, form, added
             )
         case "status":
             return commands.status(table, settings.get("budget", "paper"), results, form, added)

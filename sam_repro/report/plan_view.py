@@ -31,11 +31,13 @@ def summarise(
     counted, out = set[str](), []
     for ref, cells in chosen.items():
         for planned in cells:
-            states = [state_of(run, entries.get(run.id), results) for run in planned.runs]
+            states = [state_of(run, entries.get(run.id), results, metric=planned.cell.metric) for run in planned.runs]
             todo = [item.run for item in states if item.state not in ("done", "collapsed")]
+            judging = sum(item.trained for item in states)
             spent = cost(planned.config) if planned.config else None
             hours = spent.hours(device) if spent else None
-            fresh = [run for run in todo if run.id not in counted]
+            training = [item.run for item in states if item.run in todo and not item.trained]
+            fresh = [run for run in training if run.id not in counted]
             counted |= {run.id for run in fresh}
             if spent:
                 total["runs"] += len(fresh)
@@ -50,6 +52,7 @@ def summarise(
                 "column": planned.cell.column,
                 "runs": len(planned.runs),
                 "to_do": len(todo),
+                "to_judge": judging,
                 "shared_with": sorted({t for run in planned.runs for t in tables_of[run.id]} - {ref}),
                 "run_ids": [run.id for run in planned.runs],
                 "overrides": list(planned.cell.overrides),

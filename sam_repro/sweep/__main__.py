@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 from sam_repro import signals
+from sam_repro.data.layouts import look_for
 from sam_repro.errors import USER_ERROR, UserError, command
 from sam_repro.machine import has_gpus
+from sam_repro.sweep.evaluations import evaluate
 from sam_repro.sweep.launchers import child, slurm
 from sam_repro.sweep.launchers.slots import Slot, slots
 from sam_repro.sweep.live import View
@@ -36,7 +38,11 @@ def sweep(options: Options) -> int:
     places = slots(options.gpus, options.per_gpu, options.slots, options.ranks)
     if options.tune and (code := tune(options, places)) is not None:
         return code
-    return train(wanted(options), options, places)
+    found = wanted(options)
+    code = train(found, options, places)
+    if code or options.launcher == "slurm":
+        return code
+    return evaluate(found, places[0], dry_run=options.dry_run)
 
 
 def wanted(options: Options, *, trials: bool = False) -> Work:
@@ -72,6 +78,9 @@ def train(found: Work, options: Options, places: list[Slot]) -> int:
         return 0
     if options.gpus is not None and not has_gpus():
         raise UserError(f"gpus={options.gpus}: this machine shows no GPU; leave it out to train on the CPU")
+    if options.launcher == "local":
+        for data in {(data.name, data.root): data for data in (found.data[task.id] for task in todo)}.values():
+            look_for(data)
     # From here on all that is said goes through the view: whoever stops reading does not change how it ends.
     with View(len(found.tasks), len(found.tasks) - len(todo)) as view:
         for note in notes:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from sam_repro.config.groups import options
+from sam_repro.data.declared import DatasetConfig
 from sam_repro.errors import UserError, nearest
 from sam_repro.runs.restore import known, restore
 from sam_repro.runs.run import Run
@@ -50,6 +51,8 @@ class Task:
 class Work:
     tasks: list[Task]  # the first seed of every cell, then the second, ...: a whole table early
     notes: list[str]  # what the user should know
+    metrics: Mapping[str, Sequence[str]]  # run -> what the cells want of it
+    data: Mapping[str, DatasetConfig]  # run -> what it is trained on
 
 
 def work(
@@ -80,7 +83,11 @@ def work(
     tasks = dict[str, Task]()
     for run, cell in sorted(runs, key=lambda item: item[0].seed):
         tasks.setdefault(run.id, Task(run.id, cell.cell.name, run.seed, run.overrides, results))
-    return Work(list(tasks.values()), notes)
+    metrics = dict[str, list[str]]()
+    for run, cell in runs:
+        metrics.setdefault(run.id, []).append(cell.cell.metric)
+    data = {run.id: cell.config.dataset for run, cell in runs if cell.config}
+    return Work(list(tasks.values()), notes, metrics, data)
 
 
 def _trials(tables: Sequence[Table], budget: str) -> list[Table]:

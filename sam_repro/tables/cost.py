@@ -1,8 +1,8 @@
 """What a run will cost before it is started: passes, FLOPs, hours on a named device, memory. Estimates, all of them.
 
 A forward pass takes 2 FLOPs a multiply-add, a backward pass twice the forward's. Hours are FLOPs over the device's peak
-in the run's precision, times a utilisation that is common in training. Evaluation is left out, a
-few percent.
+in the run's precision, times a utilisation that is common in training; or the launches of its kernels, one after the
+other for every shard of a batch, where these take longer. Evaluation is left out, a few percent.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from sam_repro.config.budget import epochs
 from sam_repro.config.schema import Config, Optimizer, Precision
 from sam_repro.data.declared import Split
 from sam_repro.errors import UserError, hint
+from sam_repro.machine import cores, gpu_name, has_gpus
 from sam_repro.models.catalog import Architecture
 from sam_repro.models.cost import lookup
 
@@ -29,7 +30,7 @@ DEVICES: dict[str, tuple[float, float, float]] = {
     "rtx3090": (71.0, 35.6, 24.0),
     "rtx4090": (165.0, 82.6, 24.0),
     "t4": (65.0, 8.1, 16.0),
-    "cpu": (0.8, 0.4, 16.0),  # two cores of a recent server; measured rather than printed on a sheet
+    "cpu": (0.9, 0.45, 16.0),  # a core of a recent server; measured rather than printed on a sheet
 }
 
 # Training images of the whole sets. A folder of one's own: as many as CIFAR has, for want of a better guess.
@@ -50,14 +51,26 @@ class Cost:
     utilisation: float
     layers: int
     half: bool  # whether the passes run in bf16 or fp16
+    shards: int = 1  # parts of the batch that a pass takes one after the other: m-sharpness, micro-batches
+    ranks: int = 1  # that share a pass
+    threads: int = 1  # of the processor, where it computes
 
     def hours(self, device: str) -> float | None:
         if self.flops is None:
             return None
         halved, full, _ = device_facts(device)
-        computing = self.flops / ((halved if self.half else full) * 1e12 * self.utilisation)
-        launching = 0.0 if device == "cpu" else self.passes * self.layers * LAYER_SECONDS
+        at_once = self.threads if device == "cpu" else self.ranks
+        computing = self.flops / at_once / ((halved if self.half else full) * 1e12 * self.utilisation)
+        launching = 0.0 if device == "cpu" else self.passes * self.shards * self.layers * LAYER_SECONDS
         return max(computing, launching) / 3600
+
+
+def found_device() -> str:
+    """This machine's: its first GPU by name, a GPU of unknown name as an A100, or the processor."""
+    if not has_gpus():
+        return "cpu"
+    name = (gpu_name() or "").lower().replace(" ", "")
+    return next((known for known in DEVICES if known in name), "a100")
 
 
 def device_facts(name: str) -> tuple[float, float, float]:
@@ -76,20 +89,23 @@ def cost(config: Config) -> Cost:
     model = lookup(config.model, config.dataset.classes, config.dataset.image_size)
     half = config.runtime.precision is not Precision.fp32
     flops = memory = None
+    share = -(-batch // config.runtime.ranks)
+    at_once = min(config.loop.micro_batch or batch, config.method.m or batch, share)
     if model is not None:
-        at_once = min(config.loop.micro_batch or batch, config.method.m or batch, -(-batch // config.runtime.ranks))
         flops = passes * batch * 6.0 * model.macs
         memory = SLACK * model.training_bytes(at_once, half, _bytes_a_parameter(config)) / 2**30
-    share = TRANSFORMER if config.model.architecture is Architecture.timm else CONVOLUTION
-    return Cost(steps, passes, flops, memory, share, config.model.depth or 0, half)
+    busy = TRANSFORMER if config.model.architecture is Architecture.timm else CONVOLUTION
+    shards, ranks = -(-share // at_once), config.runtime.ranks
+    threads = config.runtime.threads or cores()
+    return Cost(steps, passes, flops, memory, busy, config.model.depth or 0, half, shards, ranks, threads)
 
 
 def train_images(config: Config) -> int:
-    """Images an epoch, after subset, held-out part and budget."""
-    images = config.dataset.train_images or IMAGES.get(config.dataset.name.value, 50_000)
+    """Images an epoch: what is held out is taken first, then the subset and the budget's."""
+    images = IMAGES.get(config.dataset.name.value, 50_000)
     if config.dataset.evaluate_on is Split.validation:
         images -= round(images * config.dataset.validation)
-    return min(images, config.budget.train_images or images)
+    return min(images, config.dataset.train_images or images, config.budget.train_images or images)
 
 
 def _bytes_a_parameter(config: Config) -> int:

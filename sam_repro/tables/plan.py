@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from sam_repro.config.compose_many import compose_all
-from sam_repro.config.identity import run_id
+from sam_repro.config.identity import ids_of_seeds
 from sam_repro.config.schema import Config
 from sam_repro.errors import UserError
 from sam_repro.tables.miniature import SEED, of_seed
@@ -57,7 +57,7 @@ def plan(tables: list[Table], budget: str = PAPER) -> dict[str, list[Planned]]:
             return Planned(cell, None, (), str(config), broken=True)
         seeds = cell.seeds[: config.budget.seeds]
         if (overrides, seeds) not in known:
-            known[overrides, seeds] = tuple(_run(composed, overrides, seed) for seed in seeds)
+            known[overrides, seeds] = tuple(_runs(composed, overrides, seeds))
         return Planned(cell, config, known[overrides, seeds])
 
     return {table.ref: [planned(table, cell) for cell in table.cells] for table in tables}
@@ -72,8 +72,13 @@ def _templates(overrides: Overrides, seeds: tuple[int, ...]) -> tuple[int, ...]:
     return seeds if any(SEED in override for override in overrides) else seeds[:1]
 
 
-def _run(composed: Mapping[Overrides, Config | UserError], overrides: Overrides, seed: int) -> Run:
-    mine = of_seed(overrides, seed)
-    config = composed[mine]
-    assert isinstance(config, Config), "seeds differ in a value and not in what is wrong with them"
-    return Run(run_id(replace(config, seed=seed)), seed, (*mine, f"seed={seed}"))
+def _runs(
+    composed: Mapping[Overrides, Config | UserError], overrides: Overrides, seeds: tuple[int, ...]
+) -> Iterator[Run]:
+    templates = _templates(overrides, seeds)
+    for first in templates:
+        mine, same = of_seed(overrides, first), seeds if len(templates) == 1 else (first,)
+        config = composed[mine]
+        assert isinstance(config, Config), "seeds differ in a value and not in what is wrong with them"
+        for seed, name in zip(same, ids_of_seeds(config, same), strict=True):
+            yield Run(name, seed, (*mine, f"seed={seed}"))

@@ -114,7 +114,7 @@ def _result(
             budget=budget,
             margin=table.margin,
         ),
-        runs=tuple(state_of(run, entries.get(run.id), results_dir) for run in planned.runs),
+        runs=tuple(state_of(run, entries.get(run.id), results_dir, metric=cell.metric) for run in planned.runs),
         seconds=sum(entry["seconds"] for entry in mine),
         passes=total_passes(mine),
         why=planned.why,

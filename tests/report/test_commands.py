@@ -21,7 +21,7 @@ from report.samples import ENV, cell, epochs, finish, write_run
 from sam_repro import CONFIGS
 from sam_repro.config.compose import compose
 from sam_repro.config.compose_many import compose_all
-from sam_repro.config.identity import run_id
+from sam_repro.config.identity import ids_of_seeds, run_id
 from sam_repro.config.metric import of_images
 from sam_repro.errors import UserError
 from sam_repro.record.summary import summarise
@@ -371,6 +371,11 @@ def test_composing_many_at_once_is_composing_each(budget: str) -> None:
 @pytest.mark.slow
 def test_composing_every_cell_at_once_is_composing_each() -> None:
     check_composition(1)
+
+
+def test_ids_of_several_seeds_are_those_of_each() -> None:
+    config = compose(["method=sam", "dataset.label_noise.rate=0.2"])
+    assert ids_of_seeds(config, [2, 0, 7]) == [run_id(replace(config, seed=seed)) for seed in (2, 0, 7)]
 
 
 def test_tables_share_what_is_the_same_run() -> None:

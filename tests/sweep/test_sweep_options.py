@@ -8,12 +8,17 @@ from pathlib import Path
 
 import pytest
 from commands import ROOT
+from report.samples import finish
 
 from sam_repro.config.overrides import quoted
 from sam_repro.errors import UserError
 from sam_repro.sweep.__main__ import main
 from sam_repro.sweep.launchers.slots import slots
 from sam_repro.sweep.options import parse
+from sam_repro.tables import spec
+from sam_repro.tables.choosing import of_ledger
+from sam_repro.tables.plan import plan
+from sam_repro.tables.status import states
 
 
 def test_two_runs_on_each_gpu_round_after_round(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,6 +71,7 @@ MISTAKES = {
     "flag": ([*SMOKE, "--dryrun"], "Did you mean '--dry-run'?"),
     "launcher": ([*SMOKE, "launcher=kubernetes"], "local and slurm"),
     "launcher's key": ([*SMOKE, "launcher=slurm", "hydra.launcher.partitoin=x"], "Did you mean 'partition'?"),
+    "data": ([*SMOKE, "dataset.root=nowhere"], "the files of cifar10"),
     "results folder": ([*SMOKE, "results_dir=/proc/1/nothing"], "results_dir=/proc/1/nothing: can't write"),
     "results file": ([*SMOKE, "results_dir=file/results"], "choose another folder"),
 }
@@ -120,6 +126,28 @@ def test_the_dry_runs_command_is_the_run(tmp_path: Path) -> None:
     )  # fmt: skip
     assert "results_dir: a ='b" in shown.stdout
     assert head.startswith("# asam/2 resnet20 sam seed 0 (")
+
+
+def test_a_trained_run_is_judged_on_the_tables_other_test_sets(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """rsam/4 is done when it is evaluated; a run that was trained elsewhere, or long ago, is evaluated too."""
+    cells = plan([spec.load("rsam/4")])["rsam/4"]
+    mine = [cell for cell in cells if cell.cell.row == "vit_b16/sam"]
+    finish(tmp_path, mine[0], {0: 79.0})
+    words = ["table=rsam/4", "cells=vit_b16/sam/*", f"results_dir={tmp_path}", "dataset.root=/data"]
+    assert main([*words, "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert "1 runs, 1 done, 0 to train" in out
+    name = mine[0].runs[0].id
+    assert f"evaluate run={name} 'on=[real,v2,r,c]' results_dir={tmp_path} dataset.root=/data" in out
+    entries = of_ledger(tmp_path)
+    assert [run.state for run in states(mine[:1], entries, tmp_path)] == ["done"]
+    (judged,) = states(mine, entries, tmp_path)
+    assert (judged.state, judged.trained) == ("missing", True)
+    values = {"last": 1.0, "best": 1.0, "best_epoch": None}
+    entries[name]["metrics"] |= {f"imagenet_{test}_accuracy": values for test in ("real", "v2", "r", "c")}
+    assert [run.state for run in states(mine, entries, tmp_path)] == ["done"]
 
 
 def test_quoting_leaves_plain_paths_alone() -> None:

@@ -1,12 +1,18 @@
 """The arithmetic of a plan's estimates, on cases small enough to do by hand."""
 
+from dataclasses import replace
+from statistics import median
+
 import pytest
 
+from sam_repro import CONFIGS
 from sam_repro.config.compose import compose
+from sam_repro.config.compose_many import compose_all
 from sam_repro.config.schema import Config
 from sam_repro.errors import UserError
 from sam_repro.models.cost import lookup
-from sam_repro.tables.cost import cost, train_images
+from sam_repro.tables.choosing import of_ledger
+from sam_repro.tables.cost import cost, found_device, train_images
 
 CIFAR = ("dataset=cifar10", "model=resnet20", "schedule.epochs=3", "schedule.plain_epochs=null", "loop.batch_size=100")
 
@@ -57,6 +63,51 @@ def test_hours_follow_the_device_and_the_precision() -> None:
         half.hours("a1000")
 
 
+def test_shards_are_launched_one_after_the_other() -> None:
+    """PyramidNet-272 with m = 32 takes the launches of eight passes for one, which no device makes up for."""
+    words = ["+experiment=asam_cifar10_pyramidnet272", "method=sam"]
+    whole, sharded = cost(compose(words)), cost(compose([*words, "method.m=32"]))
+    assert (whole.shards, sharded.shards) == (1, 8)
+    hours = sharded.hours("a100")
+    assert hours is not None
+    assert whole.hours("a100") == pytest.approx(14, abs=1)
+    assert hours == pytest.approx(75, rel=0.1)
+    assert sharded.hours("cpu") == pytest.approx(whole.hours("cpu"))
+
+
+def test_estimates_are_near_what_the_committed_runs_took() -> None:
+    """At least six different runs, each within a factor of 1.5 of the median of its kind."""
+    taken = dict[tuple[str, ...], list[tuple[float, float]]]()
+    entries = of_ledger(CONFIGS.parent / "results").values()
+    words = {e["run_id"]: tuple(w for w in e["overrides"] if not w.startswith(("seed=", "track"))) for e in entries}
+    composed = compose_all(words.values())
+    for entry in entries:
+        run = composed[words[entry["run_id"]]]
+        assert isinstance(run, Config)
+        kind = (run.dataset.name.value, run.method.name, str(run.schedule.epochs), run.dataset.evaluate_on.value)
+        threads = run.runtime.threads or entry["hardware"]["cores"]
+        estimated = replace(cost(run), threads=threads).hours("cpu")
+        assert estimated is not None
+        taken.setdefault(kind, []).append((entry["seconds"], estimated * 3600))
+    ratios = {kind: median(e for _, e in runs) / median(s for s, _ in runs) for kind, runs in taken.items()}
+    near = {kind for kind, ratio in ratios.items() if 1 / 1.5 <= ratio <= 1.5}
+    assert len(near) >= 6, ratios
+    alone = {kind for kind, runs in taken.items() if len(runs) == 1}  # whatever else the machine did at that moment
+    assert not ratios.keys() - near - alone, ratios
+
+
+def test_the_device_is_this_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    for gpus, name, device in (
+        (False, None, "cpu"),
+        (True, "NVIDIA GeForce RTX 4090", "rtx4090"),
+        (True, "NVIDIA H100 80GB HBM3", "h100"),
+        (True, "NVIDIA B300", "a100"),
+    ):
+        monkeypatch.setattr("sam_repro.tables.cost.has_gpus", lambda gpus=gpus: gpus)
+        monkeypatch.setattr("sam_repro.tables.cost.gpu_name", lambda name=name: name)
+        assert found_device() == device
+
+
 def test_small_nets_are_bound_by_launches() -> None:
     """Half the batch takes as many FLOPs in all, in twice as many passes: twice the time where launches decide."""
     narrow, wide = cost(config("method=sam")), cost(config("method=sam", "loop.batch_size=50"))
@@ -67,6 +118,7 @@ def test_small_nets_are_bound_by_launches() -> None:
 def test_images_after_subset_validation_and_budget() -> None:
     assert train_images(config()) == 50_000
     assert train_images(config("dataset.train_images=10000")) == 10_000
+    assert train_images(config("dataset.train_images=10000", "dataset.evaluate_on=validation")) == 10_000
     assert train_images(config("dataset.evaluate_on=validation", "dataset.validation=0.2")) == 40_000
     assert train_images(config("budget=mini")) == 10_000
 

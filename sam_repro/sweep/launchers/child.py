@@ -38,7 +38,7 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=_environment(slot) | {HANDED: str(lease.number)},
+                env=environment(slot) | {HANDED: str(lease.number)},
                 start_new_session=True,  # Ctrl-C is for the scheduler, which asks its runs to save
                 preexec_fn=_end_with_scheduler,  # safe: the scheduler has one thread
             )
@@ -81,7 +81,7 @@ def command(task: Task, slot: Slot) -> list[str]:
     return [sys.executable, "-m", "sam_repro", *task.overrides, *threads, f"results_dir={task.results}"]
 
 
-def _environment(slot: Slot) -> dict[str, str]:
+def environment(slot: Slot) -> dict[str, str]:
     checkout = str(Path(sam_repro.__file__).parents[1])  # it need not be installed
     path = os.pathsep.join(filter(None, [checkout, os.environ.get("PYTHONPATH")]))
     return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", **slot.env}
