@@ -19,7 +19,7 @@ from sam_repro.config.compose import one_line, typed
 from sam_repro.config.overrides import readable
 from sam_repro.errors import INTERRUPTED, USER_ERROR, UserError, command, complain, end, hint
 from sam_repro.runs.outcome import objective
-from sam_repro.sweep.launchers.requeue import RunFailed, in_job, requeue
+from sam_repro.sweep.requeue import RunFailed, in_job, requeue
 from sam_repro.words import Words, parse
 
 # Hydra's own flags, and whether they take a value. Its --experimental-rerun would load a pickle.

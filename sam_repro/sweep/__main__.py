@@ -10,13 +10,11 @@ from pathlib import Path
 from sam_repro import signals
 from sam_repro.data.layouts import look_for
 from sam_repro.errors import USER_ERROR, UserError, command
-from sam_repro.machine import has_gpus
+from sam_repro.sweep import child, launchers
 from sam_repro.sweep.evaluations import evaluate
-from sam_repro.sweep.launchers import child, slurm
-from sam_repro.sweep.launchers.slots import Slot, slots
 from sam_repro.sweep.live import View
 from sam_repro.sweep.options import USAGE, Options, parse
-from sam_repro.sweep.scheduler import Scheduler
+from sam_repro.sweep.slots import Slot, slots
 from sam_repro.sweep.work import Work, missing, work
 from sam_repro.tables import choosing, spec
 from sam_repro.tables.chosen import named
@@ -33,8 +31,6 @@ def main(words: list[str]) -> int:
 
 def sweep(options: Options) -> int:
     writable(options.results)
-    if options.launcher == "slurm":
-        slurm.launcher_parameters(options.submit)
     places = slots(options.gpus, options.per_gpu, options.slots, options.ranks)
     if options.tune and (code := tune(options, places)) is not None:
         return code
@@ -76,19 +72,14 @@ def train(found: Work, options: Options, places: list[Slot]) -> int:
         for task in todo:
             print(f"# {task.name} ({task.id})\n{shlex.join(['python', *child.command(task, places[0])[1:]])}")
         return 0
-    if options.gpus is not None and not has_gpus():
-        raise UserError(f"gpus={options.gpus}: this machine shows no GPU; leave it out to train on the CPU")
-    if options.launcher == "local":
+    if launchers.named(options.launcher).HERE:
         for data in {(data.name, data.root): data for data in (found.data[task.id] for task in todo)}.values():
             look_for(data)
     # From here on all that is said goes through the view: whoever stops reading does not change how it ends.
     with View(len(found.tasks), len(found.tasks) - len(todo)) as view:
         for note in notes:
             view.say(note)
-        if options.launcher == "slurm":
-            code = slurm.submit(todo, options, view)
-        else:
-            code = Scheduler(todo, places, options.stale, view).run()
+        code = launchers.named(options.launcher).launch(todo, options, view)
         left = missing(todo, options.results)
         view.say(f"{len(todo) - len(left)} of {len(todo)} runs trained, {len(left)} left")
     return code

@@ -7,9 +7,9 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from sam_repro.sweep.launchers.child import environment
-from sam_repro.sweep.launchers.slots import Slot
+from sam_repro.sweep.child import environment
 from sam_repro.sweep.scheduler import FAILED
+from sam_repro.sweep.slots import Slot
 from sam_repro.sweep.work import Task, Work
 from sam_repro.tables.choosing import of_ledger
 from sam_repro.tables.judged_on import lacking

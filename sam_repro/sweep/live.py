@@ -17,7 +17,7 @@ from sam_repro.files.lines import decode
 from sam_repro.runs.run import Run
 
 if TYPE_CHECKING:
-    from sam_repro.sweep.launchers.child import Child
+    from sam_repro.sweep.child import Child
     from sam_repro.sweep.work import Task
 
 _REFRESH = 1.0  # seconds

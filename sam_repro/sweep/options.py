@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from sam_repro.errors import UserError
+from sam_repro.sweep import launchers
 from sam_repro.tables.chosen import papers
 from sam_repro.tables.extend import Column, column
 from sam_repro.words import parse as words_of
@@ -108,16 +109,7 @@ def parse(words: list[str]) -> Options:
 def _checked(options: Options) -> Options:
     if not options.table:
         raise UserError("table: name one, as in table=asam/2; `sam-repro report list` has them")
-    if options.launcher not in ("local", "slurm"):
-        raise UserError(f"launcher={options.launcher}: there are local and slurm")
-    if options.submit and options.launcher != "slurm":
-        raise UserError("hydra.launcher.* needs launcher=slurm")
-    if options.launcher == "slurm" and (options.gpus is not None or options.slots > 1):
-        raise UserError("launcher=slurm: leave gpus and slots out, Slurm gives hydra.launcher.gpus_per_node=1")
-    if options.gpus is not None and options.slots > 1:
-        raise UserError("slots: it is for the CPU; on GPUs write per_gpu=2")
-    if options.gpus is None and options.per_gpu > 1:
-        raise UserError("per_gpu: name the GPUs too, as in gpus=0-7")
+    launchers.named(options.launcher).check(options)
     return options
 
 

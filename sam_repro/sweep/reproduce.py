@@ -15,9 +15,9 @@ from sam_repro.errors import UserError
 from sam_repro.record.metrics import without_times
 from sam_repro.runs import archive, ledger
 from sam_repro.runs.entry import Entry, usable
-from sam_repro.sweep.launchers.slots import slots
 from sam_repro.sweep.live import View
 from sam_repro.sweep.scheduler import Scheduler
+from sam_repro.sweep.slots import slots
 from sam_repro.sweep.work import Task, missing, work
 from sam_repro.tables.plan import PAPER
 

@@ -12,10 +12,10 @@ from types import FrameType
 from sam_repro.errors import DISK_FULL, INTERRUPTED
 from sam_repro.runs import lease as leases
 from sam_repro.runs.outcome import finished, in_words
-from sam_repro.sweep.launchers.child import STOPPED, Child, tail
-from sam_repro.sweep.launchers.slots import Slot
+from sam_repro.sweep.child import STOPPED, Child, tail
 from sam_repro.sweep.live import View
 from sam_repro.sweep.queue import queue, unqueue
+from sam_repro.sweep.slots import Slot
 from sam_repro.sweep.work import Task
 
 FAILED = 1

@@ -13,8 +13,8 @@ from report.samples import finish
 from sam_repro.config.overrides import quoted
 from sam_repro.errors import UserError
 from sam_repro.sweep.__main__ import main
-from sam_repro.sweep.launchers.slots import slots
 from sam_repro.sweep.options import parse
+from sam_repro.sweep.slots import slots
 from sam_repro.tables import spec
 from sam_repro.tables.choosing import of_ledger
 from sam_repro.tables.plan import plan
@@ -31,7 +31,7 @@ def test_two_runs_on_each_gpu_round_after_round(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_threads_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sam_repro.sweep.launchers.slots.cores", lambda: 16)
+    monkeypatch.setattr("sam_repro.sweep.slots.cores", lambda: 16)
     assert [place.threads for place in slots(None, 1, cpu_slots=3, ranks=1)] == [5, 5, 5]
     assert [place.threads for place in slots("0-1", per_gpu=2, cpu_slots=1, ranks=1)] == [4] * 4
     assert slots("0-3", per_gpu=1, cpu_slots=1, ranks=4)[0].threads == 4

@@ -20,13 +20,14 @@ import yaml
 import sam_repro
 from sam_repro.errors import INTERRUPTED, UserError, nearest
 from sam_repro.machine import cores
-from sam_repro.sweep.launchers.requeue import requeue
-from sam_repro.sweep.launchers.slots import Slot
 from sam_repro.sweep.live import View
 from sam_repro.sweep.options import Options
+from sam_repro.sweep.requeue import requeue
 from sam_repro.sweep.scheduler import Scheduler
+from sam_repro.sweep.slots import Slot
 from sam_repro.sweep.work import Task
 
+HERE = False
 _LOOK = 10.0  # seconds between two looks at the queue
 _ENDED = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
 _PATIENCE = 60.0  # seconds for Slurm's commands, which hang on a sick cluster
@@ -56,7 +57,13 @@ class Job:
         return DelayedSubmission(self, task)
 
 
-def submit(tasks: Sequence[Task], options: Options, view: View) -> int:
+def check(options: Options) -> None:
+    if options.gpus is not None or options.slots > 1 or options.per_gpu > 1:
+        raise UserError("launcher=slurm: leave gpus and slots out, Slurm gives hydra.launcher.gpus_per_node=1")
+    launcher_parameters(options.submit)
+
+
+def launch(tasks: Sequence[Task], options: Options, view: View) -> int:
     """Send the tasks off and watch them until all have ended."""
     import submitit
 

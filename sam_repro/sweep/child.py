@@ -14,7 +14,7 @@ from pathlib import Path
 import sam_repro
 from sam_repro.errors import INTERRUPTED
 from sam_repro.runs.lease import HANDED, Lease, latest
-from sam_repro.sweep.launchers.slots import Slot
+from sam_repro.sweep.slots import Slot
 from sam_repro.sweep.work import Task
 
 # A signal that came before the run listened to it ends it as well; it has lost nothing.
