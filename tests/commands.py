@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import resource
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -33,6 +35,26 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], seco
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < ends, "it took too long"
         time.sleep(0.005)
+
+
+class Hang(BaseException):
+    """No `except Exception` on the way takes it for a mishap that it knows."""
+
+
+@contextmanager
+def within(seconds: float, what: object) -> Iterator[None]:
+    """Red instead of waiting for ever, as for the writer of a pipe. `what` is named."""
+
+    def late(number: int, frame: FrameType | None) -> None:
+        raise Hang(f"more than {seconds} s: {what}")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @contextmanager

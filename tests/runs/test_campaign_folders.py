@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+from commands import within
 from damage import damaged
 from report.samples import ENV, epochs, write_run
 
@@ -73,34 +74,35 @@ def test_broken_run_folders(tmp_path: Path, seed: int) -> None:
         run.evaluations.write_text(json.dumps({"imagenet_accuracy": 71.5}) + "\n")
         archive.keep(run)
     bad, good = sorted(path.name for path in (source / "runs").iterdir())
-    for case in range(60):
-        chance = random.Random(1000 * seed + case)
-        results = tmp_path / f"{case}"
-        shutil.copytree(source, results)
-        broken = Run.at(results, bad)
-        name = chance.choice(FILES)
-        if name == FILES[-1]:
-            altered(archive.path(results, bad), chance)
-        else:
-            accident(broken.path / name, chance)
-        summary = finished(broken)
-        if summary is not None:
-            assert "\n" not in already(summary)
-        restore(broken)
-        assert restore(Run.at(results, good)), case
-        lines, problems = ledger.read(results)
-        assert not problems
-        assert {line["run_id"] for line in lines} >= {good}
-        for finding in check([], results):
-            assert bad in finding.text, f"seed {seed}, case {case}: {finding.text}"
-        for run in (bad, good):
-            assert all(map(math.isfinite, chain(*curves.of_run(results, run, "test_accuracy"))))
-        assert curves.of_run(results, good, "test_accuracy")
-        if case % 10:  # drawing takes a second
-            continue
-        said = ""
-        try:
-            demo.write([broken.path, Run.at(results, good).path], results / "out")
-        except UserError as error:
-            said = str(error)
-        assert not said or bad in said, f"seed {seed}, case {case}"
+    for case in range(50):
+        with within(20, f"seed {seed}, case {case}"):
+            chance = random.Random(1000 * seed + case)
+            results = tmp_path / f"{case}"
+            shutil.copytree(source, results)
+            broken = Run.at(results, bad)
+            name = chance.choice(FILES)
+            if name == FILES[-1]:
+                altered(archive.path(results, bad), chance)
+            else:
+                accident(broken.path / name, chance)
+            summary = finished(broken)
+            if summary is not None:
+                assert "\n" not in already(summary)
+            restore(broken)
+            assert restore(Run.at(results, good)), case
+            lines, problems = ledger.read(results)
+            assert not problems
+            assert {line["run_id"] for line in lines} >= {good}
+            for finding in check([], results):
+                assert bad in finding.text, f"seed {seed}, case {case}: {finding.text}"
+            for run in (bad, good):
+                assert all(map(math.isfinite, chain(*curves.of_run(results, run, "test_accuracy"))))
+            assert curves.of_run(results, good, "test_accuracy")
+            if case % 10:  # drawing takes a second
+                continue
+            said = ""
+            try:
+                demo.write([broken.path, Run.at(results, good).path], results / "out")
+            except UserError as error:
+                said = str(error)
+            assert not said or bad in said, f"seed {seed}, case {case}"

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from commands import within
 
 from sam_repro import CONFIGS
 from sam_repro.errors import UserError
@@ -105,12 +106,13 @@ def test_mutated_tables_are_read_or_refused_in_one_line(tmp_path: Path) -> None:
         b"!!python/object:os",
     ]
     files = sorted(CONFIGS.glob("table/*/*.yaml"))
-    for _ in range(2000):
+    for _ in range(3000):
         lines = chance.choice(files).read_bytes().split(b"\n")
         for _ in range(chance.randint(1, 3)):
             at, line = chance.randrange(len(lines)), chance.choice(lines)
             key = lines[at].partition(b":")[0]
             lines[at] = chance.choice([b"", line, key + b": " + chance.choice(pieces), lines[at].replace(b":", b"", 1)])
         put(tmp_path, b"\n".join(lines))
-        _, mistakes = readable(["asam/9"], tmp_path)  # a traceback of anything else ends the test
+        with within(20, lines):
+            _, mistakes = readable(["asam/9"], tmp_path)  # a traceback of anything else ends the test
         assert not any("\n" in mistake for mistake in mistakes)
