@@ -23,6 +23,7 @@ COMMANDS = (
     "plan",
     "status",
     "render",
+    "wanted",
     "choose",
     "runs",
     "import",
@@ -30,10 +31,11 @@ COMMANDS = (
     "judge",
 )
 SETTINGS = {
-    "plan": ("budget", "device", "column"),
+    "plan": ("budget", "device", "column", "hours"),
     "status": ("budget", "column"),
     "render": ("budget", "column"),
     "choose": ("budget",),
+    "wanted": ("hours", "device"),
     "discrepancies": ("table",),
 }
 FLAGS = {"--results-dir": True, "--format": True, "--json": False, "--out": True}
@@ -45,6 +47,7 @@ sam-repro report discrepancies [TABLE] [--json]
 sam-repro report plan [TABLE] [budget=mini] [device=a100] [--format json|csv]
 sam-repro report status [TABLE] [budget=mini] [--format json|csv]
 sam-repro report render [TABLE] [budget=mini] [--format md|tex|html|json|csv]
+sam-repro report wanted hours=8 [device=a100]
 sam-repro report choose TABLE [budget=mini]
 sam-repro report runs RUN_ID_OR_FOLDER... [--out DIRECTORY]
 sam-repro report import LEDGER_FILE
@@ -52,7 +55,7 @@ sam-repro report verify
 sam-repro report judge < LINES_OF_JSON
 
 The papers' tables: claimed beside measured. TABLE is a name that `list` prints; `choose` makes the file of a tuned
-table's choices from its trials in the ledger.
+table's choices from its trials in the ledger; `wanted` says which missing runs decide most verdicts for the time.
 
   column=NAME:OVERRIDE,...   one column more in plan, status or render, as a sweep trains it
   device=NAME           that a plan is for: cpu, a100, h100, v100, rtx3090, rtx4090 or t4; else this machine's
@@ -66,7 +69,7 @@ def main(words: list[str]) -> int:
     if not words or set(words) & set(HELP):
         print(USAGE)
         return 0 if words else USER_ERROR
-    return _run(parse(words, FLAGS, settings=("results_dir", "budget", "device", "column")))
+    return _run(parse(words, FLAGS, settings=("results_dir", "budget", "device", "column", "hours")))
 
 
 def _run(given: Words) -> int:
@@ -92,7 +95,7 @@ def _run(given: Words) -> int:
             return commands.runs(words, results, Path(given.flags.get("--out", results / "demo")))
         case "import":
             return commands.import_ledger(_only(words, "a ledger file"), results)
-        case "list" | "verify" | "judge" if words:
+        case "list" | "verify" | "judge" | "wanted" if words:
             raise UserError(f"{name} takes no table: {' '.join(words)}")
     table = _only(words, "a table", optional=True)
     match name:
@@ -108,6 +111,10 @@ def _run(given: Words) -> int:
             )
         case "status":
             return commands.status(table, settings.get("budget", "paper"), results, form, added)
+        case "wanted":
+            if "hours" not in settings:
+                raise UserError("hours: say how many, as in hours=8")
+            return commands.wanted(settings["hours"], settings.get("device") or found_device(), results)
         case "choose":
             return commands.choose(_only(words, "a table"), settings.get("budget", "paper"), results)
         case "judge":

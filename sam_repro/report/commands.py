@@ -135,6 +135,24 @@ def choose(ref: str | None, budget: str, results: Path) -> int:
     return 0
 
 
+def wanted(hours: str, device: str, results: Path) -> int:
+    """The missing runs that decide most verdicts in so many hours, with their commands."""
+    from sam_repro.report import plan_view
+    from sam_repro.tables import wanted as choice
+    from sam_repro.tables.plan import PAPER
+    from sam_repro.tables.table import MINI
+
+    time = plan_view.hours_of(hours)
+    tables, code = _tables(None)
+    small = [table for table in tables if table.miniature]
+    full, little = _planned(tables, PAPER), _planned(small, MINI)
+    planned = [(table, PAPER, full[table.ref]) for table in tables]
+    planned += [(table.at(MINI), MINI, little[table.ref]) for table in small]
+    found = choice.wanted(planned, _entries(results), results, device, time)
+    print(plan_view.wanted(found, time, device), end="")
+    return code
+
+
 def judge_lines() -> int:
     from sam_repro.report.judge import judge
 

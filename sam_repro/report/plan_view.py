@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sam_repro.errors import UserError
 from sam_repro.report import text as words
 from sam_repro.runs.entry import Entry
 from sam_repro.tables.cost import cost, device_facts
-from sam_repro.tables.plan import Planned
+from sam_repro.tables.plan import PAPER, Planned
 from sam_repro.tables.status import state_of
+from sam_repro.tables.wanted import Wanted
 
 
 def summarise(
@@ -89,6 +93,30 @@ def text(found: Mapping[str, Any], budget: str) -> str:
         f"estimated{unknown}"
     )
     return "\n".join([*lines, "", "Costs are of one run; ! is more memory than the device has.", summary]) + "\n"
+
+
+def hours_of(text: str) -> float:
+    try:
+        hours = float(text)
+    except ValueError:
+        hours = 0.0
+    if not 0 < hours < math.inf:
+        raise UserError(f"hours={text}: write a number of hours above 0, as in hours=8")
+    return hours
+
+
+def wanted(found: Sequence[Wanted], hours: float, device: str) -> str:
+    """A line for each group of runs, its command under it."""
+    lines = []
+    for one in found:
+        what = f"{one.verdicts} verdict{'s' if one.verdicts > 1 else ''}, {one.runs} runs, {one.hours:.2f} hours"
+        cells = ",".join("/".join(cell) for cell in one.cells)
+        budget = "" if one.budget == PAPER else f" budget={one.budget}"
+        lines.append(
+            f"# {what}\n{shlex.join(['sam-repro', 'sweep', f'table={one.table}', f'cells={cells}'])}{budget}\n"
+        )
+    total, spent = sum(one.verdicts for one in found), sum(one.hours for one in found)
+    return "".join(lines) + f"{total} verdicts in {spent:.2f} of {hours:g} hours on one {device}, estimated\n"
 
 
 def _hours(value: float | None) -> str:
