@@ -25,6 +25,7 @@ from sam_repro.config.experiments import written_out
 from sam_repro.config.identity import as_values, run_id
 from sam_repro.config.rules import check
 from sam_repro.config.schema import Config, Optimizer
+from sam_repro.tables import discrepancies
 from sam_repro.tables.cost import cost
 from sam_repro.tables.spec import load as load_table
 from sam_repro.tables.spec import names as tables
@@ -74,6 +75,17 @@ def test_every_passage_is_about_an_experiment() -> None:
     for passage in PAPERS["passages"]:
         for pattern in passage["experiments"]:
             assert any(fnmatchcase(name, pattern) for name in published()), f"{pattern} of {passage['passage']}"
+
+
+def test_what_a_passage_says_and_no_recipe_does_is_in_the_ledger_of_discrepancies() -> None:
+    rows = discrepancies.load()
+    for passage in PAPERS["passages"]:
+        for words, row in passage.get("not_done", {}).items():
+            assert words in passage["passage"]
+            assert row in rows
+            for name in about(passage):
+                table = header(name).get("Cell", "").split(" ")[0]
+                assert not table or row in load_table(table).concerning(), f"{table} does not name {row}"
 
 
 def test_the_recipes_are_as_the_papers_state_them() -> None:
