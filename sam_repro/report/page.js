@@ -25,5 +25,17 @@ for (const table of document.querySelectorAll("table.sortable")) {
     if (event.target.value) sortTable(table, Math.abs(event.target.value) - 1, event.target.value < 0);
   });
 }
+// Filtering: a row is shown if it has what is chosen and every word that is searched for.
+for (const form of document.querySelectorAll("form.filter")) {
+  const rows = [...form.parentNode.querySelector("table").tBodies[0].rows].map(row => ({ row, text: row.textContent.toLowerCase() }));
+  const apply = () => {
+    const chosen = [...form.querySelectorAll("select")].filter(list => list.value);
+    const words = form.querySelector("input").value.toLowerCase().split(/\s+/);
+    for (const { row, text } of rows) row.hidden = !(chosen.every(list => row.dataset[list.name] === list.value) && words.every(word => text.includes(word)));
+    form.querySelector("output").textContent = `${rows.filter(({ row }) => !row.hidden).length} cells`;
+  };
+  form.addEventListener("input", apply);
+  form.addEventListener("submit", event => event.preventDefault());
+}
 // A printed page has no click: everything that is folded opens.
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(item => item.open = true));

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from html import escape
 from pathlib import Path
 
-from sam_repro.report import curves, discrepancies_view, text
+from sam_repro.report import curves, discrepancies_view, page_cells, text
 from sam_repro.report.page_parts import line, listing, sortable
 from sam_repro.report.render_md import notes
 from sam_repro.runs.entry import Entry
@@ -24,20 +26,34 @@ _HERE = Path(__file__).parent
 
 def render(tables: Sequence[Joined], entries: Mapping[str, Entry], results: Path) -> str:
     style, script = ((_HERE / f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
+    style, script = f"\n{style}", f"\n{script}"
     compared = discrepancies.load()
-    sections = [_table(joined, results, compared) for joined in tables]
+    run = [joined for joined in tables if joined.any_run]
+    rest = [joined for joined in tables if not joined.any_run]
     return "\n".join([
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8"><title>sam_repro: claimed and measured</title>',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<style>\n{style}</style></head><body>",
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(style, script)}">',
+        f"<style>{style}</style></head><body>",
         _head(tables, entries, bool(compared)),
-        *sections,
+        *(_table(joined, results, compared) for joined in run),
+        page_cells.section([*run, *rest]),
+        *(_table(joined, results, compared) for joined in rest),
         discrepancies_view.section(list(compared.values())),
         _cost(entries),
-        f"<script>\n{script}</script></body></html>",
+        f"<script>{script}</script></body></html>",
         "",
     ])  # fmt: skip
+
+
+def _policy(style: str, script: str) -> str:
+    """Nothing but this very style and this very script; whatever a ledger's line may hold, it is text."""
+    style_hash, script_hash = (b64encode(sha256(part.encode()).digest()).decode() for part in (style, script))
+    return (
+        f"default-src 'none'; style-src 'sha256-{style_hash}'; script-src 'sha256-{script_hash}'; base-uri 'none'; "
+        "form-action 'none'"
+    )
 
 
 def _head(tables: Sequence[Joined], entries: Mapping[str, Entry], compared: bool) -> str:
@@ -47,13 +63,13 @@ def _head(tables: Sequence[Joined], entries: Mapping[str, Entry], compared: bool
     shown = [point for joined in tables for point in points(joined)]
     seconds = sum(entry["seconds"] for entry in entries.values())
     facts = (
+        (f"{sum(point.holds for point in shown)} of {len(shown)}", "points that were measured hold"),
+        (f"{len(entries)}", "runs in the ledger"),
+        (text.duration(seconds), "of training"),
         (f"{len(claimed)}", f"claims of {len({r.cell.table.partition('/')[0] for r in claimed})} papers"),
         (f"{sum(r.succeeded > 0 for r in claimed)}", "of them measured at the paper's budget"),
         (f"{kinds.count(AGREES)}", "of them agree"),
         (f"{kinds.count(DIFFERS)}", "of them differ"),
-        (f"{sum(point.holds for point in shown)} of {len(shown)}", "points that were measured hold"),
-        (f"{len(entries)}", "runs in the ledger"),
-        (text.duration(seconds), "of training"),
     )
     links = []
     for name, published in papers().items():
@@ -68,7 +84,8 @@ def _head(tables: Sequence[Joined], entries: Mapping[str, Entry], compared: bool
         "of runs.</p>"
         f'<ul class="facts">{"".join(f"<li><b>{value}</b>{label}</li>" for value, label in facts)}</ul>'
         f'<nav aria-label="tables">{"".join(links)}'
-        f'<ul><li><b>More</b></li>{more}<li><a href="#cost">cost and hardware</a></li></ul></nav></header>'
+        f'<ul><li><b>More</b></li><li><a href="#cells">all cells</a></li>{more}'
+        '<li><a href="#cost">cost and hardware</a></li></ul></nav></header>'
     )
 
 
@@ -90,8 +107,8 @@ def _table(joined: Joined, results: Path, compared: Rows) -> str:
         f'<section id="{_id(joined)}"><h2>{escape(name)}</h2>',
         f'<p>{escape(table.title)}. <span class="soft">{escape(table.source)}</span></p>{warning}',
         _grid(joined, compared)
-        if _tells(joined)
-        else f"<details><summary>Nothing run yet: the cells</summary>{_grid(joined, compared)}</details>",
+        if joined.any_run
+        else f"<details><summary>Nothing run yet: the claims</summary>{_grid(joined, compared)}</details>",
         _points(joined),
         listing(notes(joined)),
     ]
@@ -114,10 +131,6 @@ def _points(joined: Joined) -> str:
     if not shown:
         return levels
     return f"{levels}<p>The paper's point: {escape(text.points(shown))}.</p>{listing(map(text.point, shown))}"
-
-
-def _tells(joined: Joined) -> bool:
-    return any(result.finished or result.cell.claim.mean is not None for result in joined.results)
 
 
 def _grid(joined: Joined, compared: Rows) -> str:

@@ -68,7 +68,7 @@ def margin(joined: Joined) -> str:
     return " ".join([f"± {joined.table.margin:g}", *units])
 
 
-TRIAL = ("row", "trial", "on the validation split", "runs", "")
+TRIAL = ("row", "trial", "on the validation split", "runs", "choice")
 
 
 def trials(joined: Joined) -> tuple[str, list[list[str]]] | None:

@@ -77,6 +77,33 @@ def test_a_click_on_a_head_sorts_and_a_second_one_turns_it_round(desktop: Browse
     assert desktop.run(f"return document.querySelectorAll('{TABLE} table:first-of-type [aria-sort]').length") == 1
 
 
+def test_a_filter_shows_the_cells_that_have_all_that_is_chosen(desktop: Browser) -> None:
+    shown = "return [...document.querySelectorAll('#cells tbody tr')].filter(r => !r.hidden).length"
+    everything = desktop.run(shown)
+    choose = (
+        "const f = document.querySelector('#cells form'); f.querySelector('[name=budget]').value = arguments[0];"
+        "f.querySelector('input').value = arguments[1]; f.dispatchEvent(new Event('input'))"
+    )
+    desktop.run(choose, "smoke", "asam/6 sam")
+    assert 0 < desktop.run(shown) < everything
+    assert desktop.run("return document.querySelector('#cells output').textContent") == f"{desktop.run(shown)} cells"
+    desktop.run(choose, "", "")
+    assert desktop.run(shown) == everything
+
+
+@pytest.mark.parametrize("width", [360, 768, 1280, 1920])
+def test_nothing_is_clipped(page: Path, width: int) -> None:
+    with browser(width, 900) as window:
+        window.open(page)
+        window.run("document.querySelectorAll('details').forEach(d => d.open = true)")
+        assert window.run("return document.documentElement.scrollWidth <= innerWidth")
+        beyond = "e => e.getBoundingClientRect().right > innerWidth + 0.5"
+        assert (
+            window.run(f"return [...document.querySelectorAll('td, th')].filter({beyond}).map(e => e.textContent)")
+            == []
+        )
+
+
 def test_details_open_and_link_to_folders_that_are_there(desktop: Browser, page: Path) -> None:
     assert not desktop.run(f"return document.querySelector('{TABLE} details').open")
     desktop.click(f"{TABLE} summary")

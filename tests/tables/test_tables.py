@@ -1,6 +1,8 @@
 """Claims joined with a ledger, and every format made of it."""
 
+import base64
 import csv
+import hashlib
 import io
 import json
 import re
@@ -215,6 +217,25 @@ def test_the_page_needs_no_other_file(tmp_path: Path) -> None:
     assert html.count("<polyline") >= 6
     for run in cell(FULL["asam/6"], "0", "sgd").runs:
         assert f'href="runs/{run.id}/"' in html
+
+
+def test_the_page_runs_its_own_script_alone_and_has_every_cell_to_filter(tmp_path: Path) -> None:
+    fill(tmp_path)
+    write_all(tmp_path)
+    html = (tmp_path / "index.html").read_text()
+    (policy,) = re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', html)
+    assert policy.startswith("default-src 'none'; ")
+    for tag in ("style", "script"):
+        (content,) = re.findall(f"<{tag}>(.*?)</{tag}>", html, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+    assert "style=" not in html
+    assert " onclick=" not in html
+    cells = html[html.index('<section id="cells">') :].partition("</section>")[0]
+    assert cells.count("<tr data-paper=") == sum(len(t.cells) for t in (NOISE, NOISE, CIFAR))
+    assert 'data-budget="mini" data-verdict="other budget"' in cells
+    assert len(html) < 1_000_000
+    assert html.index('id="asam-6-paper"') < html.index('id="cells"'), "what was measured comes first"
 
 
 def test_the_discrepancies_are_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
