@@ -164,6 +164,19 @@ def test_the_id_has_the_source_and_every_value_and_is_read_back_without_the_pack
     assert {Run.of(stored).id} == told
 
 
+@pytest.mark.parametrize("axis", ["ascent", "radius", "start", "direction"])
+def test_a_stored_option_that_is_none_is_told_and_no_code_is_run_for_it(axis: str, package: Path) -> None:
+    (package / "trap.py").write_text("raise SystemExit('run')\n", encoding="utf-8")
+    science = dict(Run.of(compose(["method=sam"])).science)
+    for name in ("foo", "mypkg.trap:Foo"):
+        stored = science | {"method": science["method"] | {axis: name}}
+        if axis == "direction" and ":" in name:
+            assert Run.of(config_of(stored, "a line")[0]).id
+            continue
+        with pytest.raises(UserError, match=rf"^a line is no configuration of a run .*method\.{axis} must be one of"):
+            config_of(stored, "a line")
+
+
 def test_cost_and_rules_are_the_options_own(package: Path) -> None:
     method = compose(EVERYTHING).method
     assert method.passes() == 2

@@ -142,15 +142,21 @@ class Spec(Fields):
 
 def _unknown(said: dict[str, Any]) -> list[Problem]:
     """Options that are none of their axis."""
-    found = list[Problem]()
-    for axis, base in AXES.items():
-        name = said.get(axis, base.default)
-        if axis in OPEN and ":" in name:
-            wrong = own.misfit(base, option(axis, name), fields())
-            found += [(axis, f"is {name}, which {wrong}")] if wrong else []
-        elif name not in options(axis):
-            found.append((axis, f"must be one of {', '.join(options(axis))}, is {name!r}"))
+    found = misnamed(said)
+    for axis in OPEN:
+        name = said.get(axis, "")
+        if ":" in name and (wrong := own.misfit(AXES[axis], option(axis, name), fields())):
+            found.append((axis, f"is {name}, which {wrong}"))
     return found
+
+
+def misnamed(said: dict[str, Any]) -> list[Problem]:
+    """Names that are no option's here. The user's own are not looked for."""
+    return [
+        (axis, f"must be one of {', '.join(options(axis))}, is {name!r}")
+        for axis, name in said.items()
+        if axis in AXES and name not in options(axis) and not (axis in OPEN and ":" in name)
+    ]
 
 
 def _unread(at: Point, said: dict[str, Any]) -> Iterator[Problem]:

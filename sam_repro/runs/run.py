@@ -15,6 +15,7 @@ from sam_repro.config.identity import id_of, science
 from sam_repro.config.schema import Config
 from sam_repro.errors import UserError, nearest
 from sam_repro.files.read import DamagedError, read_yaml
+from sam_repro.methods.spec import misnamed
 from sam_repro.record.folder import RunFolder
 
 _RUNS = "runs"  # the folder of all runs in a results folder
@@ -77,6 +78,8 @@ def config_of(stored: Any, where: str) -> tuple[Config, str | None]:
         config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Config), node))
         if not isinstance(config, Config):
             raise TypeError("no mapping of its fields")
+        for axis, wrong in misnamed(config.method.said):
+            raise ValueError(f"method.{axis} {wrong}")
         return replace(config, method=config.method.concise()), images
     except _BROKEN as error:
         raise _no_configuration(where, error) from error
