@@ -32,6 +32,7 @@ from sam_repro.engine.step import Stepper
 METHODS = (
     "plain", "sam", "asam", "asam_bias", "asam_filter", "asam_linf", "fsam", "fasam", "fishersam", "ffishersam", "rsam",
     "gsam", "rgsam", "sam_db", "sam_larger", "sam_full", "sam_noise", "sam_fraction", "looksam", "esam", "lpf_sgd",
+    "sam_on",
 )  # fmt: skip
 BATCHES = 5  # of the training set: what a pass over all of it means here (sam_full, sam_noise)
 STEPS = 1_000_000  # of the pretended run: no schedule gets anywhere

@@ -39,6 +39,8 @@ MECHANISMS = {
     "kernels": Mechanism(
         2, lambda c: c.method.by_kernel and c.model.architecture in (Architecture.timm, Architecture.own)
     ),
+    # 2: each draw takes a part of the batch, where it took all of it.
+    "parts": Mechanism(2, lambda c: c.method.parts > 1),
 }
 
 # Names and limits of other runs, places and speed: none of these changes a number.

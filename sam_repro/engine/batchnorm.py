@@ -37,12 +37,14 @@ class RunningStatistics:
         self.start = self.copy() if self.policy is BatchNorm.last else []
 
     @contextmanager
-    def during(self, counts: bool) -> Iterator[bool]:
-        """A pass; whether it moves the statistics. `counts`: it is over a batch, not over the whole training set."""
-        moves = counts and (self.policy is not BatchNorm.first or self.passes == 0)
-        if counts:
-            self.passes += 1
-        if moves and self.policy is BatchNorm.last:
+    def during(self, counts: bool, goes_on: bool = False) -> Iterator[bool]:
+        """A pass; whether it moves the statistics. `counts`: it is over a batch, not over the whole training set.
+
+        goes_on: it is over another part of the last one's batch, and moves them if that did.
+        """
+        self.passes += counts and not goes_on
+        moves = counts and (self.policy is not BatchNorm.first or self.passes == 1)
+        if moves and self.policy is BatchNorm.last and not goes_on:
             self.restore(self.start)
         if not moves:
             for layer in self.layers:

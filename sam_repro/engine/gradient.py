@@ -56,7 +56,7 @@ class GradFn:
         self.synchronised = setting.synchronised
         self.ways = self.ranks.world if self.synchronised else 1  # ranks that share the shard
         self.riders = list(riders)
-        self.losses: list[Tensor] = []  # the mean loss of each pass
+        self.losses: list[Tensor] = []  # the mean loss of each pass; parts of the batch are one
         self.batch_loss: Tensor | None = None  # of the first pass over the batch, or over a fraction of it
         self.correct = torch.zeros((), device=self.ranks.device)  # right predictions of the first over the whole shard
         self.each: Tensor | None = None  # the samples' losses in it, for ESAM's selection
@@ -78,9 +78,9 @@ class GradFn:
         if everywhere:
             self.ranks.sum_([*gradients, loss, *self.riders])
             self.riders.clear()
-        self.losses.append(loss)
-        if self.batch_loss is None and p.data == "batch":
-            self.batch_loss = loss
+        self.losses.append(loss if p.part == 0 else self.losses.pop() + loss)
+        if (self.batch_loss is None or p.part > 0) and p.data == "batch":
+            self.batch_loss = self.losses[-1]
         overflowed = self.scale.overflowed(gradients)
         # The ranks must agree, or one would leave the others waiting in the next collective.
         if self.scale.enabled and (overflowed if everywhere else self.ranks.any(overflowed)):
@@ -91,11 +91,11 @@ class GradFn:
         """(this rank's part in micro-batches, samples over all ranks that share the pass)."""
         shard, cut = self.shard, self._cut
         match p.data:
-            case "batch" if p.fraction < 1:
-                mine = max(1, math.ceil(p.fraction * len(shard.ids)))
-                return cut(take(shard.batch, slice(mine))), mine * self.ways
-            case "batch":
+            case "batch" if p.plain:
                 return cut(shard.batch), shard.size
+            case "batch":
+                mine, size = p.of(len(shard.ids))
+                return cut(take(shard.batch, mine)), shard.size if p.parts > 1 else size * self.ways
             case "other" | "larger":
                 ids = self._other_ids(p.data)
                 return cut(self.data.gather(ids, shard.epoch)), len(ids) * self.ways
@@ -130,7 +130,9 @@ class GradFn:
         first = p.data == "batch" and self.each is None and p.fraction == 1
         losses = []
         count = len(micro_batches) if isinstance(micro_batches, list) else 1
-        with self.statistics.during(counts=p.data != "full") as moves:
+        if p.part == 0:
+            self.parts_moved = self.statistics.side_by_side(min(p.parts, len(self.shard.ids)))
+        with self.statistics.during(counts=p.data != "full", goes_on=p.part > 0) as moves:
             update = self.statistics.side_by_side(count if moves else 1)
             for i, micro in enumerate(micro_batches, start=self._ahead(p, size)):
                 self._seed_masks(p, i)
@@ -143,9 +145,14 @@ class GradFn:
                     losses.append(each.detach())
                     self.correct += hits(output.detach(), micro.targets)
             update.all_done()
-        if first:
+        if count:
+            self.parts_moved.one_done()
+        if p.last:
+            self.parts_moved.all_done()
+        if first and p.parts == 1:
             self.each = torch.cat(losses)
-            self.riders += [self.correct] if self.synchronised else []
+        if first and p.last and self.synchronised:
+            self.riders.append(self.correct)
         return total
 
     def _selected(self, p: Pass) -> Tensor:
@@ -177,7 +184,7 @@ class GradFn:
 
         `micro` counts over all ranks that share the pass.
         """
-        number = p.index if self.config.loop.masks is Masks.independent else 0
+        number = p.index if self.config.loop.masks is Masks.independent or p.parts > 1 else 0
         shard = self.shard
         seed_masks(self.config.seed, shard.step, shard.index, 0, micro, number, device=self.ranks.device)
 

@@ -174,20 +174,23 @@ class Method:
     # ---------------------------------------------------------------- the other ways through a step
 
     def _mean_over_noise(self, work: Work, at: Moment | None, key: tuple[int, int]) -> None:
-        """LPF-SGD: the mean of the gradients at w + d0 over the draws of d0. Without noise: the plain gradient."""
-        draws = self.spec.draws or 1
+        """LPF-SGD: the mean of the gradients at w + d0 over the draws of d0. Without noise: the plain gradient.
+
+        Each draw is over its own part of the batch, or over all of it.
+        """
+        draws, parts = self.spec.draws or 1, self._point.ascent.parts
         total: dict[int, Tensor] = {}
         for draw in range(draws):
             self._move_by(self._noise(at, key, draw))
-            work.run()
+            work.run(part=draw % parts, parts=parts)
             self._weights.restore()
             if draws == 1:
                 return
             for i in work.with_gradient():
                 (g,) = work.gradients([i])
                 total[i] = total[i].add_(g) if i in total else g.clone()
-        for i, mean in total.items():
-            work.set_gradient(i, mean.div_(draws))
+        for i, summed in total.items():
+            work.set_gradient(i, summed.div_(draws / parts))
 
     def _descend(self, work: Work, first: dict[int, Tensor]) -> None:
         """What the descent makes of both gradients; one that a parameter did not get counts as zero."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -22,10 +23,26 @@ class Pass:
     fraction: float = 1.0  # of the batch
     keep: float = 1.0  # share of the batch: the samples whose loss rose most since the step's first pass (ESAM)
     index: int = 0  # 0 is the step's first pass
+    part: int = 0  # of the batch, from 0
+    parts: int = 1  # into which the batch is split: their losses and gradients add up to its mean
 
     @property
     def plain(self) -> bool:
-        return self.data == "batch" and self.fraction == 1 and self.keep == 1
+        return self.data == "batch" and self.fraction == 1 and self.keep == 1 and self.parts == 1
+
+    @property
+    def last(self) -> bool:
+        """Whether it ends the batch: of several parts, the last one does."""
+        return self.part == self.parts - 1
+
+    def of(self, size: int) -> tuple[slice, int]:
+        """(The samples that it is over of a batch of that size, what the sum of their losses is divided by.)"""
+        if self.parts > 1:
+            each, longer = divmod(size, self.parts)  # the first parts have a sample more
+            begins = self.part * each + min(self.part, longer)
+            return slice(begins, begins + each + (self.part < longer)), size
+        count = max(1, math.ceil(self.fraction * size))
+        return slice(count), count
 
 
 class Overflow(ArithmeticError):
@@ -47,11 +64,15 @@ class Passes:
         self._scaler = scaler if scaler is not None and scaler.is_enabled() else None
         self._scale: Tensor | None = None
         self._takes_pass = _takes_an_argument(grad_fn)
-        self.losses: list[Tensor] = []
+        self._count = 0
+        self.losses: list[Tensor] = []  # of each pass; parts of one batch are one
         self.batch_loss: Tensor | None = None  # of the first pass over the batch, or over a fraction of it
 
-    def __call__(self, data: Data = "batch", fraction: float = 1.0, keep: float = 1.0) -> Tensor:
-        wanted = Pass(data, fraction, keep, index=len(self.losses))
+    def __call__(
+        self, data: Data = "batch", fraction: float = 1.0, keep: float = 1.0, part: int = 0, parts: int = 1
+    ) -> Tensor:
+        wanted = Pass(data, fraction, keep, self._count, part, parts)
+        self._count += 1
         if not (wanted.plain or self._takes_pass):
             raise ValueError(
                 f"this method asks for {wanted}: give estimate() a function of one argument, the pass, "
@@ -61,9 +82,9 @@ class Passes:
         with torch.enable_grad(), self._around():
             loss = self._grad_fn(wanted) if self._takes_pass else self._grad_fn()
         loss = loss.detach()
-        self.losses.append(loss)
-        if self.batch_loss is None and data == "batch":
-            self.batch_loss = loss
+        self.losses.append(loss if part == 0 else self.losses.pop() + loss)
+        if (self.batch_loss is None or part > 0) and data == "batch":
+            self.batch_loss = self.losses[-1]
         if self._scaler is not None:
             self._unscale()
         return loss

@@ -67,7 +67,8 @@ class Spec(Fields):
 
     @property
     def several_passes(self) -> bool:
-        return self.ascends or self.canonical()["draws"] > 1
+        """Over the same samples."""
+        return self.ascends or self.canonical()["draws"] > self.parts
 
     @property
     def follows_lr(self) -> bool:
@@ -78,7 +79,12 @@ class Spec(Fields):
     def chooses_samples(self) -> bool:
         """Whether a pass is over a part of the batch only: which part, each rank decides in its own share."""
         ascent = chosen("ascent", self.said, {})
-        return bool(min(ascent.share, ascent.kept) < 1)
+        return bool(min(ascent.share, ascent.kept) < 1 or ascent.parts > 1)
+
+    @property
+    def parts(self) -> int:
+        """Into how many a step splits the batch, each of which is passed once."""
+        return int(chosen("ascent", self.said, {}).parts)
 
     @property
     def by_kernel(self) -> bool:

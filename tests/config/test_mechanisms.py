@@ -9,9 +9,10 @@ from sam_repro.config.compose import compose
 from sam_repro.config.identity import MECHANISMS, run_id
 
 VIT = ["model=vit_s16", "dataset.image_size=224"]
-USERS = {"kernels": ["method=rsam", *VIT]}
+USERS = {"kernels": ["method=rsam", *VIT], "parts": ["method=lpf_sgd"]}
 OTHERS = {
     "kernels": [["method=rsam"], ["method=asam_filter"], ["method=sam", *VIT], ["method=gsam", *VIT]],
+    "parts": [["method=plain"], ["method=rsam"], ["method=lpf_sgd", "method.split=false"]],
 }
 
 

@@ -42,6 +42,7 @@ UNREAD = {
     ("dataset.fit=squash",): "image files",
     ("method=plain", "loop.batchnorm=both"): "several passes",
     ("method=sam", "loop.masks=independent"): "dropout",
+    ("method=lpf_sgd", "loop.batchnorm=both"): "several passes",
 }  # fmt: skip
 READ = [
     ("base_optimizer=rmsprop", "base_optimizer.eps=1e-6", "base_optimizer.momentum=0.5"),
@@ -52,7 +53,7 @@ READ = [
     ("dataset.evaluate_on=validation", "dataset.validation=0.2"),
     ("dataset.label_noise.rate=0.4", "dataset.label_noise.seed=1", "dataset.label_noise.include_true=true"),
     ("dataset=folder", "dataset.classes=3", "dataset.crop_share=0.875"),
-    ("method=lpf_sgd", "loop.batchnorm=both"),
+    ("method=lpf_sgd", "method.split=false", "loop.batchnorm=both"),
     ("method=sam", "model=wrn_16_8", "model.dropout=0.1", "loop.masks=independent"),
 ]
 

@@ -17,6 +17,8 @@ from sam_repro.engine.masks import mask_seed
 @pytest.mark.parametrize("method", METHODS)
 def test_trap_accumulation_covers_every_micro_batch_in_every_pass(method: str) -> None:
     whole, pieces = net(norm=False), net(norm=False)
+    for n in (whole, pieces):
+        n.norm = nn.GroupNorm(2, 6, dtype=torch.float64)  # it sees one sample at a time
     train(stepper(config(*of(method)), whole), 4)
     train(stepper(config(*of(method), "loop.micro_batch=5"), pieces), 4)
     torch.testing.assert_close(weights(pieces), weights(whole), rtol=1e-11, atol=1e-13)
@@ -181,3 +183,43 @@ def test_the_seeds_of_masks_are_pinned() -> None:
     assert mask_seed(0, 0, 0, 0, 0, 0) == 690013071067780523
     assert mask_seed(3, 17, 2, 0, 1, 1) == 1185569620867856373
     assert mask_seed(2**62, 1, 0, 0, 0, 0) == 8042207784743535709
+
+
+LPF = ("method=lpf_sgd", "method.draws=5", "method.gamma_end=null")
+
+
+def test_parts_of_a_batch_with_tiny_noise_are_the_plain_step() -> None:
+    """Sixteen samples in five parts, which are not of one size: loss, right answers, gradient and weights."""
+    split, plain = net(norm=False), net(norm=False)
+    lpf, sgd = stepper(config(*LPF, "method.gamma=1e-12"), split), stepper(config("method=plain"), plain)
+    for step in range(3):
+        ids = lpf.data.order(0)[16 * step : 16 * step + 16]
+        one, other = lpf(ids, 0, step), sgd(ids, 0, step)
+        torch.testing.assert_close(one.loss, other.loss, rtol=1e-6, atol=0)
+        assert one.correct == other.correct
+        assert one.passes == 1
+    torch.testing.assert_close(weights(split), weights(plain), rtol=1e-9, atol=1e-11)
+
+
+def test_parts_of_a_batch_draw_their_own_masks_and_make_one_update_of_the_statistics() -> None:
+    s = stepper(config(*LPF, "method.gamma=1e-12", "loop.micro_batch=2"), net(dropout=0.5))
+    seen: list[Tensor] = []
+    s.state.model.get_submodule("dropout").register_forward_hook(lambda _, x, y: seen.append((y == 0) & (x[0] != 0)))
+    s(s.data.order(0)[:16], 0, 0)
+    assert [len(mask) for mask in seen] == [2, 2, *[2, 1] * 4]
+    whole = [mask for mask in seen if len(mask) == 2]
+    assert not any(torch.equal(a, b) for i, a in enumerate(whole) for b in whole[:i])
+    norm = s.state.model.get_submodule("norm")
+    assert norm.num_batches_tracked == 1
+    images = s.data.gather(s.data.order(0)[:16], 0).images.double()
+    activations = net().conv(images)
+    parts = [torch.stack([a.mean((0, 2, 3)) for a in part.split(2)]).mean(0) for part in activations.tensor_split(5)]
+    torch.testing.assert_close(norm.running_mean, 0.1 * torch.stack(parts).mean(0), rtol=1e-9, atol=1e-11)
+
+
+def test_more_parts_than_samples_leave_some_empty() -> None:
+    n = net(norm=False)
+    s = stepper(config(*LPF, "method.gamma=1e-12", "loop.batch_size=4"), n)
+    outcome = s(s.data.order(0)[:4], 0, 0)
+    plain = stepper(config("method=plain", "loop.batch_size=4"), net(norm=False))
+    torch.testing.assert_close(outcome.loss, plain(plain.data.order(0)[:4], 0, 0).loss, rtol=1e-6, atol=0)

@@ -59,15 +59,19 @@ class Loop:
 
     def __call__(self, wanted: Pass) -> Tensor:
         self.seen.append(wanted)
+        loss = self.loss(wanted)
+        torch.autograd.backward(loss)
+        return loss.detach()
+
+    def loss(self, wanted: Pass) -> Tensor:
         ids = self.data.ids(wanted.data, self.t, wanted.fraction)
-        losses = self.losses(ids)
+        size = len(ids)
+        losses = self.losses(ids.tensor_split(wanted.parts)[wanted.part])
         if wanted.index == 0:
             self.first = losses.detach()
         if wanted.keep < 1:
             losses = self.losses(ids[risen_most(self.first, losses.detach(), wanted.keep)])
-        loss = losses.mean()
-        torch.autograd.backward(loss)
-        return loss.detach()
+        return losses.sum() / size if wanted.parts > 1 else losses.mean()
 
     def losses(self, ids: Tensor) -> Tensor:
         return cross_entropy(self.model(self.data.images[ids].to(self.dtype)), self.data.targets[ids], reduction="none")
@@ -100,7 +104,12 @@ class Flat:
     def grad(self, w: Tensor, data: str) -> Tensor:
         w = w.to(self.dtype).requires_grad_()
         share = self.fraction if data == "part" else 1.0
-        ids = self.data.ids("batch" if data in ("kept", "part") else data, self.t, share)
+        ids = self.data.ids("batch" if data in ("kept", "part") or "/" in data else data, self.t, share)
+        if "/" in data:  # the place of a part, and how many there are
+            part, parts = map(int, data.split("/"))
+            losses = self.losses(w, ids.tensor_split(parts)[part])
+            (g,) = torch.autograd.grad(losses.sum() / len(ids), w)
+            return g.double()
         losses = self.losses(w, ids)
         if data == "kept":
             losses = self.losses(w, ids[risen_most(self.first, losses.detach(), self.keep)])

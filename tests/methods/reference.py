@@ -256,12 +256,22 @@ def sam_noise(state: State, w: Tensor, grad: Grad, t: int, layout: Layout, rho: 
 
 
 def lpf_sgd(
-    state: State, w: Tensor, grad: Grad, t: int, layout: Layout, gamma: Scheduled, draws: int, seed: int
+    state: State,
+    w: Tensor,
+    grad: Grad,
+    t: int,
+    layout: Layout,
+    gamma: Scheduled,
+    draws: int,
+    seed: int,
+    split: bool = True,
 ) -> Tensor:
+    """Every noise has its part of the batch, whose gradient counts as many samples as it has, or all of it."""
     total = torch.zeros_like(w)
     for k in range(draws):
-        total += grad(w + noise(w, layout, gamma(t), seed, t, draw=k), "batch")
-    return total / draws
+        of_noise = w + noise(w, layout, gamma(t), seed, t, draw=k)
+        total += grad(of_noise, f"{k}/{draws}") if split else grad(of_noise, "batch") / draws
+    return total
 
 
 def looksam(state: State, w: Tensor, grad: Grad, t: int, layout: Layout, rho: float, every: int, look: float) -> Tensor:

@@ -134,6 +134,7 @@ def test_the_loop_for_every_method_survives_an_overflow(method, call):
 PASSES = {
     "batch": Pass(),
     "fraction": Pass(fraction=0.3),
+    "part": Pass(part=2, parts=3),
     "keep": Pass(keep=0.3, index=1),
     "other": Pass("other"),
     "larger": Pass("larger"),
@@ -167,6 +168,8 @@ def test_a_pass_of_the_loop_is_over_the_samples_that_it_asks_for(case):
     match case:
         case "fraction":
             x, y = x[:10], y[:10]
+        case "part":
+            x, y = x[22:], y[22:]
         case "keep":
             rose = noise.argsort(descending=True)[:10]
             x, y = x[rose], y[rose]
@@ -181,7 +184,7 @@ def test_a_pass_of_the_loop_is_over_the_samples_that_it_asks_for(case):
             x, y = (torch.cat(column) for column in zip(*names["train_batches"], strict=True))
             assert len(y) == 640
     model.zero_grad()
-    expected = nn.functional.cross_entropy(model(x), y)
+    expected = nn.functional.cross_entropy(model(x), y) * (10 / 32 if case == "part" else 1)  # parts add up
     expected.backward()
     torch.testing.assert_close(loss, expected.detach(), rtol=1e-12, atol=0)
     for a, p in zip(found, model.parameters(), strict=True):

@@ -78,8 +78,12 @@ CASES = {
     "sam_larger": ("sam_larger", {"rho": 0.2, "ascent_batch": 48}, ref.sam, {"rho": 0.2, "data": "larger"}),
     "sam_fraction": ("sam_fraction", {"rho": 0.2}, ref.sam, {"rho": 0.2, "data": "part"}),
     "lpf_sgd": (
-        "lpf_sgd", {"draws": 3, "gamma": 0.02, "gamma_end": 0.05},
-        ref.lpf_sgd, {"gamma": ramp, "draws": 3, "seed": SEED},
+        "lpf_sgd", {"draws": 5, "gamma": 0.02, "gamma_end": 0.05},
+        ref.lpf_sgd, {"gamma": ramp, "draws": 5, "seed": SEED},
+    ),
+    "lpf_sgd, not split": (
+        "lpf_sgd", {"draws": 3, "split": False, "gamma": 0.02, "gamma_end": 0.05},
+        ref.lpf_sgd, {"gamma": ramp, "draws": 3, "seed": SEED, "split": False},
     ),
     "looksam": ("looksam", {"rho": 0.2, **LOOK}, ref.looksam, {"rho": 0.2, **LOOK}),
     "esam": ("esam", {"rho": 0.2}, ref.esam, {"rho": 0.2, "share": 0.6, "seed": SEED}),

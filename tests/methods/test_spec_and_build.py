@@ -58,6 +58,7 @@ NONSENSE = {
     "p": {"ascent": "batch", "geometry": "fisher", "p": "linf"},
     "eta": {"ascent": "batch", "eta": 0.1},
     "draws": {"ascent": "batch", "draws": 4},
+    "split": {"start": "kernel_noise", "gamma": 0.1, "split": False},
     "ema_shared": {"ascent": "batch", "direction": "minus_ema", "ema_shared": True},
     "keep": {"ascent": "other", "keep": 0.5},
     "ema_decay": {"ascent": "batch", "direction": "minus_ema", "ema_decay": 1.0},
@@ -148,7 +149,7 @@ def test_passes_are_numbered_and_carry_what_is_wanted():
         "sam_noise": [Pass(), Pass("full", index=1), Pass(index=2)],
         "esam": [Pass(), Pass(keep=0.5, index=1)],
         "sam_db": [Pass("other"), Pass(index=1)],
-        "lpf_sgd": [Pass(), Pass(index=1)],
+        "lpf_sgd": [Pass(parts=2), Pass(index=1, part=1, parts=2)],
     }
 
 
@@ -157,7 +158,8 @@ def test_passes_are_numbered_and_carry_what_is_wanted():
     [
         ("plain", {}, 1), ("sam", {}, 2), ("sam_fraction", {"fraction": 0.25}, 1.25), ("looksam", {"every": 4}, 1.25),
         ("looksam", {"every": 1}, 2),
-        ("lpf_sgd", {"draws": 8}, 8), ("sam_db", {}, 2), ("esam", {}, 1 + 1 / 3 + 0.5),
+        ("lpf_sgd", {"draws": 8}, 1), ("lpf_sgd", {"draws": 8, "split": False}, 8), ("sam_db", {}, 2),
+        ("esam", {}, 1 + 1 / 3 + 0.5),
     ],
 )  # fmt: skip
 def test_cost_in_passes(name, fields, passes):

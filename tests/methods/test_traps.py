@@ -266,17 +266,9 @@ def test_scale_of_g_does_not_change_with_the_loss_scale(case):
 
     def grad_fn(wanted):
         """As `Loop`, with the scaled loss: the gradients are linear in it."""
-        loop = scaled.loop
-        ids = loop.data.ids(wanted.data, loop.t, wanted.fraction)
-        losses = loop.losses(ids)
-        if wanted.index == 0:
-            loop.first = losses.detach()
-        if wanted.keep < 1:
-            from problem import risen_most
-
-            losses = loop.losses(ids[risen_most(loop.first, losses.detach(), wanted.keep)])
-        scaler.scale(losses.mean()).backward()
-        return losses.mean().detach()
+        loss = scaled.loop.loss(wanted)
+        scaler.scale(loss).backward()
+        return loss.detach()
 
     for t in range(4):
         plain.step(t)

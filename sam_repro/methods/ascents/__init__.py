@@ -30,6 +30,11 @@ class Ascent(Option):
         return 1.0
 
     @property
+    def parts(self) -> int:
+        """Into how many a step splits the batch, each of which is passed once, at weights of its own."""
+        return 1
+
+    @property
     def kept(self) -> float:
         """Share of the batch that the descent takes."""
         return 1.0
