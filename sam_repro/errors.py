@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import errno
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
@@ -32,7 +33,7 @@ def command(body: Callable[[list[str]], int]) -> Main:
     @wraps(body)
     def main(arguments: Sequence[str] | None = None) -> int:
         try:
-            return body(list(sys.argv[1:] if arguments is None else arguments))
+            return body(_of_one_line(list(sys.argv[1:] if arguments is None else arguments)))
         except UserError as mistake:
             complain(str(mistake))
             return USER_ERROR
@@ -43,6 +44,14 @@ def command(body: Callable[[list[str]], int]) -> Main:
             return DISK_FULL
 
     return main
+
+
+def _of_one_line(words: list[str]) -> list[str]:
+    """A line break in a folder's name would be a command in the script of a job that runs there."""
+    for word in words:
+        if re.search(r"[\x00-\x1f\x7f]", word):
+            raise UserError(f"{word.partition('=')[0]!r}: a line break or another control character is in its value")
+    return words
 
 
 def complain(message: str, every_rank: bool = False) -> None:

@@ -86,6 +86,24 @@ def test_every_door_leads_to_its_command(door: list[str], says: str) -> None:
     assert says in done.stdout
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["results_dir=a\nb"], ["sweep", "table=asam/2", "launcher=slurm", "hydra.launcher.partition=a\ntouch b"],
+     ["report", "status", "results_dir=a\x1b[2J"]],
+)  # fmt: skip
+def test_a_line_break_in_a_value_is_refused_at_the_door(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A job's script would run what stands behind it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["sam-repro"])
+    assert main(words) == 2
+    key = words[-1].partition("=")[0]
+    err = capsys.readouterr().err
+    assert err == f"error: {key!r}: a line break or another control character is in its value\n"
+    assert not list(tmp_path.iterdir())
+
+
 def test_words() -> None:
     given = parse(["a", "k=v=w", "--flag", "1", "--on", "b=c"], {"--flag": True, "--on": False}, settings=("k",))
     assert given == Words(["a", "b=c"], {"k": "v=w"}, {"--flag": "1", "--on": ""})

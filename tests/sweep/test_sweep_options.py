@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ from report.samples import finish
 from sam_repro.config.overrides import quoted
 from sam_repro.errors import UserError
 from sam_repro.sweep.__main__ import main
+from sam_repro.sweep.launchers.slurm import private
 from sam_repro.sweep.options import parse
 from sam_repro.sweep.slots import slots
 from sam_repro.tables import spec
@@ -157,3 +160,16 @@ def test_quoting_leaves_plain_paths_alone() -> None:
 def test_a_mistake_raises_before_slots_are_made() -> None:
     with pytest.raises(UserError, match="per_gpu: name the GPUs too"):
         parse(["table=asam/2", "per_gpu=2"])
+
+
+def test_what_jobs_run_lies_where_nobody_else_writes(tmp_path: Path) -> None:
+    old = os.umask(0)
+    try:
+        assert stat.S_IMODE(private(tmp_path / "results" / "slurm").stat().st_mode) == 0o700
+        (tmp_path / "results" / "slurm").chmod(0o777)
+        assert stat.S_IMODE(private(tmp_path / "results" / "slurm").stat().st_mode) == 0o700
+    finally:
+        os.umask(old)
+    (tmp_path / "link").symlink_to(tmp_path / "results")
+    with pytest.raises(UserError, match="is a link or another user's"):
+        private(tmp_path / "link")

@@ -71,8 +71,9 @@ def launch(tasks: Sequence[Task], options: Options, view: View) -> int:
     checkout = str(Path(sam_repro.__file__).parents[1])  # it need not be installed; sbatch hands on the environment
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [checkout, os.environ.get("PYTHONPATH")]))
     timeouts = parameters.pop("slurm_max_num_timeout")
+    folder = private(options.results / "slurm")
     try:
-        executor = submitit.AutoExecutor(options.results / "slurm" / "%j", "slurm", slurm_max_num_timeout=timeouts)
+        executor = submitit.AutoExecutor(folder / "%j", "slurm", slurm_max_num_timeout=timeouts)
         executor.update_parameters(**parameters)
         jobs = executor.map_array(Job(options.stale, options.ranks), tasks)
     except (RuntimeError, submitit.core.utils.FailedJobError) as error:
@@ -80,6 +81,15 @@ def launch(tasks: Sequence[Task], options: Options, view: View) -> int:
     array = jobs[0].job_id.split("_")[0]
     view.say(f"{len(jobs)} runs are jobs of Slurm array {array}; Ctrl-C ends the watching, `scancel {array}` the jobs")
     return watch({job.job_id: task for job, task in zip(jobs, tasks, strict=True)}, options.stale, view)
+
+
+def private(folder: Path) -> Path:
+    """Jobs read pickles from there, which are code: nobody else may put one in."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+        raise UserError(f"{folder} is a link or another user's, and jobs run what lies in it: take another results_dir")
+    folder.chmod(0o700)
+    return folder
 
 
 def launcher_parameters(given: dict[str, str]) -> dict[str, Any]:
