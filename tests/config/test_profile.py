@@ -10,7 +10,7 @@ import yaml
 from sam_repro.config.compose import compose
 from sam_repro.config.identity import run_id
 from sam_repro.config.profile import DEPARTURES
-from sam_repro.config.schema import BatchNorm, Loss
+from sam_repro.config.schema import BatchNorm, Loss, Unit
 from sam_repro.errors import UserError
 
 
@@ -48,9 +48,12 @@ def test_an_exception_is_one_to_its_recipe(file: Path) -> None:
     compose([f"schedule={file.parent.name}", f"method={file.stem}", "profile=official"])
 
 
-def test_sgd_in_asams_script_departs_in_nothing() -> None:
-    experiment = ["+experiment=asam_cifar10_resnet20", "method=plain"]
-    assert run_id(compose([*experiment, "profile=official"])) == run_id(compose(experiment))
+def test_a_method_of_one_pass_takes_the_recipe_without_what_two_passes_are_asked() -> None:
+    experiment = ["+experiment=asam_cifar10_resnet20", "method=plain", "profile=official"]
+    config = compose(experiment)
+    assert (config.schedule.per, config.loop.drop_last) == (Unit.epoch, False)
+    with pytest.raises(UserError, match=r"loop\.batchnorm is not read here"):
+        compose([*experiment, "loop.batchnorm=both"])
 
 
 def test_what_the_user_says_goes_before_it() -> None:
