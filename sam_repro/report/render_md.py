@@ -51,6 +51,7 @@ def notes(joined: Joined) -> list[str]:
         *joined.table.footnotes,
         *_rules(joined),
         *_discrepancies(joined.table),
+        *([f"No miniature: {joined.table.no_miniature}."] if joined.table.no_miniature else []),
         *(f"Not run: {reason}." for reason in why),
     ]
 

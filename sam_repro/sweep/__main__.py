@@ -15,10 +15,14 @@ from sam_repro.sweep.evaluations import evaluate
 from sam_repro.sweep.live import View
 from sam_repro.sweep.options import USAGE, Options, parse
 from sam_repro.sweep.slots import Slot, slots
-from sam_repro.sweep.work import Work, missing, work
+from sam_repro.sweep.work import Task, Work, missing, work
 from sam_repro.tables import choosing, spec
 from sam_repro.tables.chosen import named
+from sam_repro.tables.cost import cost, found_device
+from sam_repro.tables.table import MINI
 from sam_repro.words import HELP
+
+LONGEST = 24.0  # hours of a run that may call itself small
 
 
 @command
@@ -73,8 +77,7 @@ def train(found: Work, options: Options, places: list[Slot]) -> int:
             print(f"# {task.name} ({task.id})\n{shlex.join(['python', *child.command(task, places[0])[1:]])}")
         return 0
     if launchers.named(options.launcher).HERE:
-        for data in {(data.name, data.root): data for data in (found.data[task.id] for task in todo)}.values():
-            look_for(data)
+        _startable(found, todo, options.budget)
     # From here on all that is said goes through the view: whoever stops reading does not change how it ends.
     with View(len(found.tasks), len(found.tasks) - len(todo)) as view:
         for note in notes:
@@ -83,6 +86,21 @@ def train(found: Work, options: Options, places: list[Slot]) -> int:
         left = missing(todo, options.results)
         view.say(f"{len(todo) - len(left)} of {len(todo)} runs trained, {len(left)} left")
     return code
+
+
+def _startable(found: Work, todo: list[Task], budget: str) -> None:
+    """What would be found out hours later is better said now: data that is not there, days for an hour's budget."""
+    for data in {(data.name, data.root): data for data in (found.configs[task.id].dataset for task in todo)}.values():
+        look_for(data)
+    if budget != MINI:
+        return
+    device = found_device()
+    for task in todo:
+        if (hours := cost(found.configs[task.id]).hours(device) or 0.0) > LONGEST:
+            raise UserError(
+                f"budget=mini: one run of {task.cell} takes about {hours:.0f} hours on {device}, more than a day, and "
+                "the table has no miniature: leave the cell out (cells=...), or take budget=smoke or another machine"
+            )
 
 
 def writable(results: Path) -> None:

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from sam_repro.config.groups import options
-from sam_repro.data.declared import DatasetConfig
+from sam_repro.config.schema import Config
 from sam_repro.errors import UserError, nearest
 from sam_repro.runs.restore import known, restore
 from sam_repro.runs.run import Run
@@ -52,7 +52,7 @@ class Work:
     tasks: list[Task]  # the first seed of every cell, then the second, ...: a whole table early
     notes: list[str]  # what the user should know
     metrics: Mapping[str, Sequence[str]]  # run -> what the cells want of it
-    data: Mapping[str, DatasetConfig]  # run -> what it is trained on
+    configs: Mapping[str, Config]  # run -> what it trains
 
 
 def work(
@@ -86,8 +86,8 @@ def work(
     metrics = dict[str, list[str]]()
     for run, cell in runs:
         metrics.setdefault(run.id, []).append(cell.cell.metric)
-    data = {run.id: cell.config.dataset for run, cell in runs if cell.config}
-    return Work(list(tasks.values()), notes, metrics, data)
+    configs = {run.id: cell.config for run, cell in runs if cell.config}
+    return Work(list(tasks.values()), notes, metrics, configs)
 
 
 def _trials(tables: Sequence[Table], budget: str) -> list[Table]:

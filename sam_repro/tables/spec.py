@@ -18,6 +18,7 @@
     footnotes: [...]             # and `discrepancies: [ids]` of docs/discrepancies.yaml, as rows and columns may have
     points: [[sam, sgd], [asam, sgd]]  # what the table is about: the first column, or row, is said to be better
     miniature: {...}             # the same question for a laptop, in these same words: sam_repro.tables.miniature
+    no_miniature: why            # of a table that has none
     tune: {...}                  # values to be chosen on a validation split: sam_repro.tables.tuning
     extends: asam/2              # all that stands there, and this on top: sam_repro.tables.extend
 
@@ -54,7 +55,7 @@ _ROW: Kinds = _LINE | _OF_BOTH | {"claims": dict, "succeeded": dict}
 _TABLE: Kinds = _OF_BOTH | {
     "title": str, "source": dict, "metric": str, "unit": str, "statistic": str, "kind": str, "overrides": object,
     "columns": dict, "rows": dict, "cells": dict, "footnotes": list, "not_run": str, "points": list, "miniature": dict,
-    "margin": (int, float), "paired": bool, "tune": dict, "chosen": dict,
+    "margin": (int, float), "paired": bool, "tune": dict, "chosen": dict, "no_miniature": str,
 }  # fmt: skip
 _SOURCE: Kinds = {"paper": _WORD, "where": _WORD}
 _MOST_SEEDS = 1000
@@ -158,6 +159,7 @@ def _table(ref: str, data: Any, *, figure: bool) -> Table:
         discrepancies=refs(where, fields),
         margin=_margin(where, fields.get("margin")),
         paired=bool(fields.get("paired")),
+        no_miniature=fields.get("no_miniature"),
     )
     return tuned(table, fields)
 

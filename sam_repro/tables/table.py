@@ -88,6 +88,7 @@ class Table:
     discrepancies: tuple[str, ...] = ()  # those that concern every cell
     miniature: Table | None = None
     is_miniature: bool = False
+    no_miniature: str | None = None  # why it has none
     margin: float = MARGIN  # in the unit of the cells: within it two levels are one
     tune: Tune | None = field(default=None, hash=False)  # it holds mappings
     trials: Table | None = None  # of the values that are tuned, a column a trial

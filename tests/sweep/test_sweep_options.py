@@ -14,7 +14,7 @@ from report.samples import finish
 
 from sam_repro.config.overrides import quoted
 from sam_repro.errors import UserError
-from sam_repro.sweep.__main__ import main
+from sam_repro.sweep.__main__ import main, sweep
 from sam_repro.sweep.launchers.slurm import private
 from sam_repro.sweep.options import parse
 from sam_repro.sweep.slots import slots
@@ -151,6 +151,17 @@ def test_a_trained_run_is_judged_on_the_tables_other_test_sets(
     values = {"last": 1.0, "best": 1.0, "best_epoch": None}
     entries[name]["metrics"] |= {f"imagenet_{test}_accuracy": values for test in ("real", "v2", "r", "c")}
     assert [run.state for run in states(mine, entries, tmp_path)] == ["done"]
+
+
+def test_a_run_of_more_than_a_day_is_no_miniature(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """ViT-B at the mini budget takes a day on a slow machine; a table with a miniature takes that."""
+    monkeypatch.setattr("sam_repro.sweep.__main__.look_for", lambda data: None)
+    monkeypatch.setattr("sam_repro.sweep.__main__.found_device", lambda: "cpu")
+    monkeypatch.setattr("sam_repro.tables.cost.cores", lambda: 1)
+    words = parse(["table=rsam/3", "cells=vit_b16/sam", "budget=mini", f"results_dir={tmp_path}"])
+    with pytest.raises(UserError, match=r"rsam/3 vit_b16 sam takes about 4\d hours on cpu, more than a day"):
+        sweep(words)
+    assert not list(tmp_path.iterdir())
 
 
 def test_quoting_leaves_plain_paths_alone() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from sam_repro.config.compose import compose
 from sam_repro.config.identity import run_id
 from sam_repro.errors import UserError
 from sam_repro.tables import spec
+from sam_repro.tables.cost import cost
 from sam_repro.tables.plan import plan
 from sam_repro.tables.points import points
 from sam_repro.tables.results import join
@@ -59,6 +61,25 @@ def test_its_runs_are_those_that_its_overrides_train(tmp_path: Path) -> None:
         ("dataset.label_noise.seed=1", "seed=1"),
     ]
     assert [run.id for run in cell.runs] == [run_id(compose(run.overrides)) for run in cell.runs]
+
+
+def test_every_published_table_has_a_miniature_or_says_why_not() -> None:
+    silent = [table.ref for table in spec.load_all() if bool(table.miniature) == bool(table.no_miniature)]
+    assert not silent, "write miniature: or no_miniature:, and not both"
+
+
+def test_all_miniatures_and_their_trials_end_within_twelve_hours_on_two_cores() -> None:
+    parts = [part for table in spec.load_all() if table.miniature for part in table.with_trials("mini")]
+    first, hours = {part.ref: part for part in parts}, dict[str, float]()
+    for ref, cells in plan(parts, "mini").items():
+        for cell in cells:
+            if cell.config is not None:
+                spent = replace(cost(cell.config), threads=1).hours("cpu")
+                assert spent is not None, (ref, cell.cell)
+                hours |= dict.fromkeys((run.id for run in cell.runs), spent)
+    # Cells without a choice yet take as long as the same columns' trials.
+    waiting = sum(len(c.seeds) for part in first.values() for c in part.cells if c.why_not)
+    assert (sum(hours.values()) + waiting * max(hours.values())) / 2 <= 12
 
 
 def test_a_pair_of_unknown_columns_is_refused(tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ from sam_repro.tables.plan import Planned, plan
 from sam_repro.tables.results import Joined, join
 from sam_repro.tables.table import Table
 
-# Without its miniature: these tests are about one table at several budgets.
-NOISE, CIFAR = replace(spec.load("asam/6"), miniature=None), spec.load("asam/2")
+# Without their miniatures: these tests are about one table at several budgets.
+NOISE, CIFAR = (replace(spec.load(ref), miniature=None) for ref in ("asam/6", "asam/2"))
 PLANS = {budget: plan([NOISE, CIFAR], budget) for budget in ("paper", "mini", "smoke")}
 FULL, MINI = PLANS["paper"], PLANS["mini"]
 
