@@ -24,9 +24,13 @@ class Others:
         self._met: WeakSet[nn.Module] = WeakSet()
 
     @contextmanager
-    def watched(self) -> Iterator[None]:
-        """For one pass, which may be over several micro-batches: old gradients go, its own add up."""
-        drop_gradients(self._others)
+    def watched(self, anew: bool) -> Iterator[None]:
+        """For one pass, which may be over several micro-batches: old gradients go, its own add up.
+
+        anew: it is no further part of the batch that the last pass was over.
+        """
+        if anew:
+            drop_gradients(self._others)
         hook = register_module_forward_pre_hook(self._meet)
         try:
             yield

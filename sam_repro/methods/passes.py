@@ -50,14 +50,14 @@ class Overflow(ArithmeticError):
 
 
 GradFn = Callable[..., Tensor]
-Around = Callable[[], AbstractContextManager[None]]
+Around = Callable[[bool], AbstractContextManager[object]]
 
 
 class Passes:
     """Runs the passes of one step and keeps what the log wants to know of them."""
 
     def __init__(self, grad_fn: GradFn, params: list[Tensor], scaler: Any = None, around: Around = nullcontext):
-        """around: the context that each pass runs in."""
+        """around: the context that each pass runs in, given whether it starts anew or is one more part of the batch."""
         self._grad_fn = grad_fn
         self._params = params
         self._around = around
@@ -79,7 +79,7 @@ class Passes:
                 "since a closure without arguments only knows the batch"
             )
         drop_gradients(self._params)
-        with torch.enable_grad(), self._around():
+        with torch.enable_grad(), self._around(part == 0):
             loss = self._grad_fn(wanted) if self._takes_pass else self._grad_fn()
         loss = loss.detach()
         self.losses.append(loss if part == 0 else self.losses.pop() + loss)

@@ -53,6 +53,12 @@ def a_rank(rank: int, port: int, folder: str) -> None:
     GradFn(s.setting, shard)(Pass())
     local = torch.cat([p.grad.reshape(-1) for p in s.parameters if p.grad is not None])
     torch.save(local, Path(folder) / f"local{rank}.pt")
+    # What a step counts is summed over the ranks once, in however many parts a pass was.
+    words = ["method=lpf_sgd", "method.draws=3", "method.gamma=1e-12", "method.gamma_end=null"]
+    split, plain = (stepper(config(*w), net(norm=False), ranks) for w in (words, ["method=plain"]))
+    one, other = (s(s.data.order(0)[:16], 0, 0) for s in (split, plain))
+    assert one.correct == other.correct > 0
+    torch.testing.assert_close(one.loss, other.loss, rtol=1e-6, atol=0)
     assert ranks.any(rank == 1)
     assert not ranks.any(False)
     assert ranks.share(rank) == 0

@@ -16,6 +16,9 @@ CASES = {
     "rsam": ("rsam", {"gamma": 0.05}),
     "rsam, not projected": ("rsam", {"gamma": 0.05, "mix": None, "direction": "gradient_on_noise"}),
     "sam_noise": ("sam_noise", {}),
+    "sam_on": ("sam_on", {}),
+    "asam in a scope": ("asam", {"scope": "pattern", "pattern": "weight"}),
+    "sam in a scope with decay": ("sam", {"scope": "no_norm", "ascent_decay": 0.1}),
     "esam": ("esam", {}),
     "esam around fasam with decay": ("fasam", {"perturb": 0.7, "ascent_decay": 0.1}),
 }

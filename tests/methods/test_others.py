@@ -11,7 +11,7 @@ from sam_repro.methods import build
 @pytest.mark.parametrize("accumulate", [1, 3])
 @pytest.mark.parametrize("name", ["sam", "sam_noise", "lpf_sgd"])
 def test_the_gradients_of_the_other_parameters_are_one_backwards(name, accumulate):
-    """The last pass's, neither added up over passes and steps nor with what was there before."""
+    """The last pass's, neither added up over passes and steps nor with what was there before; of parts their sum."""
     model, data = net(torch.float64), Data()
     others = [p for n, p in model.named_parameters() if not n.startswith("7.")]
     for p in others:
@@ -23,14 +23,18 @@ def test_the_gradients_of_the_other_parameters_are_one_backwards(name, accumulat
         passes = []
 
         def grad_fn(wanted, t=t, passes=passes):
-            images, targets = data.images[data.ids(wanted.data, t)], data.targets[data.ids(wanted.data, t)]
+            ids = data.ids(wanted.data, t)
+            mine, size = wanted.of(len(ids))
+            images, targets = data.images[ids[mine]], data.targets[ids[mine]]
             total = 0.0
             seen = [torch.zeros_like(p) for p in others]
             for x, y in zip(images.chunk(accumulate), targets.chunk(accumulate), strict=True):
-                loss = cross_entropy(model(x), y) / accumulate
+                loss = cross_entropy(model(x), y, reduction="sum") / size
                 torch._foreach_add_(seen, torch.autograd.grad(loss, others, retain_graph=True))
                 loss.backward()
                 total += loss.detach()
+            if wanted.part > 0:
+                torch._foreach_add_(seen, passes[-1])
             passes.append(seen)
             return total
 
