@@ -167,8 +167,8 @@ def test_a_normalisation_is_known_by_its_layer():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"scope": "pattern", "pattern": "nothing"}, "pattern=nothing is no parameter of this model"),
-        ({"scope": "only_norm"}, "scope=only_norm is no parameter"),
+        ({"scope": "pattern", "pattern": "nothing"}, "pattern=nothing fits no parameter of this model"),
+        ({"scope": "only_norm"}, "scope=only_norm fits no parameter"),
     ],
 )
 def test_a_scope_of_nothing_is_told(fields, message):
@@ -197,5 +197,5 @@ def test_a_scope_that_says_nothing_is_refused(name, fields, problem):
 
 
 def test_a_pattern_that_matches_nothing_is_one_line_of_the_command():
-    with pytest.raises(UserError, match=r"^method\.pattern=nothing is no parameter of this model: [^\n]*$"):
+    with pytest.raises(UserError, match=r"^method\.pattern=nothing fits no parameter of this model: [^\n]*$"):
         prepared(rig.config("method=sam", "method.scope=pattern", "method.pattern=nothing"), Ranks(0, 1, rig.CPU))

@@ -29,7 +29,7 @@ class Scope(Option):
         found = [i for i, leaf in enumerate(leaves) if self.holds(leaf)]
         if not found:
             known = ", ".join(leaf.name for leaf in leaves[:3])
-            raise ValueError(f"method.{self} is no parameter of this model: they are called {known}, ...")
+            raise ValueError(f"method.{self} fits no parameter of this model: they are called {known}, ...")
         return found
 
     def __str__(self) -> str:
