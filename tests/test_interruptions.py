@@ -98,9 +98,10 @@ def lasts(words: tuple[str, ...], folder: Path) -> float:
 
 
 def test_what_only_looks_is_interrupted(tmp_path: Path) -> None:
-    draw, acted = random.Random(1), 0
+    draw, acted, spent = random.Random(1), 0, 0.0
     for words in LOOKING:
         length = lasts(words, tmp_path)
+        spent += length
         for act in (interrupt, interrupt, interrupt, leave, leave):
             code, said, seen = ended(words, tmp_path, act(draw.uniform(0, length)))
             acted += seen
@@ -109,12 +110,14 @@ def test_what_only_looks_is_interrupted(tmp_path: Path) -> None:
             assert said == "" or (told == 2 and said.startswith("error: ") and said.count("\n") == 1), (words, said)
     assert not list(tmp_path.iterdir())
     assert acted > 40, "of 45"
+    assert spent > 0.5, "main begins by taking Python's handler away; else that is only gone when Python ends"
 
 
 @pytest.mark.parametrize(("words", "moments"), [(RUN, 30), (RANKS, 12), (SWEEP, 13)], ids=["run", "ranks", "sweep"])
 def test_what_trains_is_interrupted_and_goes_on(words: tuple[str, ...], moments: int, tmp_path: Path) -> None:
     draw, left = random.Random(len(words)), moments
     length = lasts(words, tmp_path / "alone")
+    assert length > 0.5, "as above"
     weights = results(tmp_path / "alone")
     folder = tmp_path / "stopped"
     while left:
