@@ -118,7 +118,8 @@ def fingerprint(config: Config) -> str:
         digest.update(held.images.numpy().tobytes() + held.targets.numpy().tobytes())
     for step in range(STEPS):
         epoch, place = divmod(step, schedule.steps_per_epoch)
-        stepper(data.train.order(epoch)[place * batch : (place + 1) * batch], epoch, step)
+        ids = data.train.order(epoch)[place * batch : (place + 1) * batch]
+        stepper(next(stepper.shards([ids], epoch, step)))
     for tensor in loop.state.model.state_dict().values():
         digest.update(tensor.contiguous().numpy().tobytes())
     return digest.hexdigest()
