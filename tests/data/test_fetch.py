@@ -90,6 +90,7 @@ def test_nothing_reachable_names_every_reason(stand_ins: StandIns, tmp_path: Pat
     assert not any((tmp_path / "m" / layout.folder).iterdir())
 
 
+@pytest.mark.slow
 def test_script_exits_2_with_one_line(tmp_path: Path) -> None:
     # A proxy that refuses every connection, and no package manager on the path.
     environment = {

@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from every import METHODS, of
+from every import EACH, METHODS, of
 from rig import config, net, stepper, train, weights
 from torch import Tensor, nn
 
 from sam_repro.engine.masks import mask_seed
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", EACH)
 def test_trap_accumulation_covers_every_micro_batch_in_every_pass(method: str) -> None:
     whole, pieces = net(norm=False), net(norm=False)
     for n in (whole, pieces):
@@ -91,7 +91,7 @@ def forwards_of_a_step(method: str) -> int:
     return n.count
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", EACH)
 def test_trap_fp16_overflow_in_any_pass_skips_the_step_with_weights_and_state_bit_equal(method: str) -> None:
     count = forwards_of_a_step(method)
     for where in range(1, count + 1):
@@ -115,7 +115,7 @@ def test_trap_fp16_overflow_in_any_pass_skips_the_step_with_weights_and_state_bi
         assert torch.isfinite(weights(n)).all()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", EACH)
 def test_every_method_trains_in_bf16(method: str) -> None:
     n = net(torch.float32)
     before = weights(n)

@@ -35,6 +35,7 @@ def test_a_finished_run_leaves_its_curve(results: Path) -> None:
     assert main(["verify", "--results-dir", str(results)]) == 0
 
 
+@pytest.mark.slow
 def test_an_altered_number_is_found(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In the ledger or in the curve, with no run folder at hand."""
     entry = ledger(results)

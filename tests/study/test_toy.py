@@ -96,6 +96,7 @@ def test_every_method_runs(name: str) -> None:
     assert (size.max() > 0) == (not name.startswith(("plain", "sam_noise")))
 
 
+@pytest.mark.slow
 def test_the_command_prints_exactly_its_four_parts() -> None:
     words = ["toy", "method=asam", "method.rho=0.05", "w0=[0.2,0.05]", "lr=0.1", "steps=100", "--json"]
     done = subprocess.run([sys.executable, "-m", "sam_repro.study", *words], capture_output=True, text=True, check=True)

@@ -50,6 +50,7 @@ def incidents(folder: Path) -> list[str]:
     return [json.loads(line)["name"] for file in files for line in file.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_two_schedulers_train_each_run_once_and_a_third_finds_nothing_to_do(tmp_path: Path) -> None:
     both = [start(tmp_path, PAIR), start(tmp_path, PAIR)]
     ended = [end(process) for process in both]

@@ -34,9 +34,9 @@ def read(tmp_path: Path, *rows: dict[str, Any]) -> Any:
 
 
 def composed(overrides: tuple[str, ...], keys: dict[str, Any]) -> dict[str, Any]:
-    found = {}
+    found, config = {}, as_values(compose(overrides)) if keys else {}
     for key in keys:
-        node = as_values(compose(overrides))
+        node = config
         for part in key.split("."):
             node = node[part]
         found[key] = node
