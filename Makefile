@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow smoke lint type format tables reproduce-row bench clean
+.PHONY: help install demo test test-slow proofs smoke lint type format tables reproduce-row bench clean
 
 help:  ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,6 +27,9 @@ test: install  ## The quick test suite (under 6 minutes on two cores).
 test-slow: install  ## The rest: every method killed and resumed, every model, every experiment, a browser, Slurm, times.
 	$(PYTEST) -n 2 --dist worksteal -m "slow and not slurm and not timing"
 	$(PYTEST) -m "slurm or timing"
+
+proofs: install  ## What is too long for every change: runs stopped at random moments, ratios on a quiet machine.
+	$(PYTEST) -m proof
 
 smoke: install  ## Run every experiment at smoke budget on stand-in data.
 	$(PYTEST) -n 2 --dist worksteal -m slow tests/test_smoke.py

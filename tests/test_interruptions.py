@@ -18,8 +18,6 @@ from commands import TINY, command
 
 from sam_repro.errors import INTERRUPTED
 
-pytestmark = pytest.mark.slow
-
 RUN = (*TINY, "runtime.checkpoint_steps=2")
 RANKS = (*RUN, "runtime.ranks=2", "method.m=8")
 SWEEP = (
@@ -97,6 +95,7 @@ def lasts(words: tuple[str, ...], folder: Path) -> float:
     return time.monotonic() - start[0]
 
 
+@pytest.mark.slow
 def test_what_only_looks_is_interrupted(tmp_path: Path) -> None:
     draw, acted, spent = random.Random(1), 0, 0.0
     for words in LOOKING:
@@ -113,6 +112,7 @@ def test_what_only_looks_is_interrupted(tmp_path: Path) -> None:
     assert spent > 0.5, "main begins by taking Python's handler away; else that is only gone when Python ends"
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("words", "moments"), [(RUN, 30), (RANKS, 12), (SWEEP, 13)], ids=["run", "ranks", "sweep"])
 def test_what_trains_is_interrupted_and_goes_on(words: tuple[str, ...], moments: int, tmp_path: Path) -> None:
     draw, left = random.Random(len(words)), moments

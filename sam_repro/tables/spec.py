@@ -75,6 +75,13 @@ def _files(configs: Path) -> dict[str, Path]:
 
 def load(ref: str, configs: Path = CONFIGS, added: Column | None = None) -> Table:
     """The table of this name; with a column more it is another table, asam/2+mine."""
+    try:
+        return _load(ref, configs, added)
+    except UserError as mistake:  # names in the file, which mistakes are told by, may have line breaks
+        raise UserError(" ".join(str(mistake).split())) from mistake
+
+
+def _load(ref: str, configs: Path, added: Column | None) -> Table:
     data = _read(ref, configs)
     figure = _files(configs)[ref].parents[1].name == "figure"
     if added:

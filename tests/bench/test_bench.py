@@ -160,13 +160,13 @@ def test_update_and_input_print_their_bars() -> None:
 QUIET = ["--clock", "cpu", "--rounds", "3"]
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_a_sam_step_costs_two_sgd_steps() -> None:
     """The bar is 2.03, and the passes alone are 2.00."""
     assert printed("step", "--methods", "plain,sam", *QUIET)["ratios"]["sam"] <= 2.03
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_the_default_step_beats_a_plain_fp32_loop() -> None:
     assert printed("train", *QUIET)["ratios"]["pytorch_optimizer"] >= 1.7
 
