@@ -124,6 +124,7 @@ NEEDS = {
     "model/own": ["model.name=collections:OrderedDict"],
     "augment": ["dataset=imagenet"],
     "dataset/folder": ["dataset.classes=2"],
+    "profile/official": ["method=asam"],
     "dataset/own": ["dataset.reader=collections:OrderedDict"],
 }
 

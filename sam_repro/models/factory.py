@@ -37,6 +37,8 @@ def _start_head(model: nn.Module, value: float) -> None:
     head = next(map(model.get_submodule, last_linear(model)), None)
     if not isinstance(head, nn.Linear) or head.bias is None:
         raise UserError("model.head_bias: this model has no linear layer with a bias: leave it out")
+    if (head.bias == value).all():  # said or not, it would be the same run under two ids
+        raise UserError(f"model.head_bias={value:g}: this model starts with it anyway: leave it out")
     nn.init.constant_(head.bias, value)
 
 

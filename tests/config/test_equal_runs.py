@@ -75,7 +75,7 @@ FIELDS = {
     "loop.batchnorm": ["first", "last", "both"],
     "loop.masks": ["shared", "independent"],
     "loop.loss": ["softmax", "sigmoid"],
-    "model.head_bias": ["0", "-2"],
+    "model.head_bias": ["null", "-2"],
     "method.scope": ["all", "only_norm", "no_norm"],
     "method.rho": ["0.05", "0.2"],
     "method.m": ["null", "4"],

@@ -140,3 +140,5 @@ def test_a_head_that_starts_from_weights_has_a_bias(tmp_path, shipped):
     path, _ = saved(tmp_path, shipped("resnet8"))
     with pytest.raises(UserError, match="head_bias must be null where the model starts from weights"):
         build(shipped("resnet8", weights=path, head_bias=-10.0), 10, 32)
+    with pytest.raises(UserError, match="starts with it anyway"):
+        build(shipped("resnet8", head_bias=0.0), 10, 32)
