@@ -15,9 +15,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sam_repro.errors import UserError, nearest
+from sam_repro.files.strict import shown
 from sam_repro.tables.verdicts import MARGIN, Group, group, level
 
 KEYS = ("claimed", "std", "n", "measured", "margin")
+_MOST_RUNS = 1_000_000
 
 
 def judge(lines: Iterable[str]) -> Iterator[str]:
@@ -29,14 +31,14 @@ def judge(lines: Iterable[str]) -> Iterator[str]:
 
 def _verdict(where: str, line: str) -> dict[str, Any]:
     try:
-        asked = json.loads(line)
+        asked = json.loads(line, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{where} is no JSON ({error})") from None
     if not isinstance(asked, dict):
         raise UserError(f"{where} must be an object with {', '.join(KEYS)}")
     for key in asked:
         if key not in KEYS:
-            raise UserError(f"{where}: unknown key {key!r}.{nearest(key, KEYS)}")
+            raise UserError(f"{where}: unknown key {shown(key)}.{nearest(key, KEYS)}")
     measured = asked.get("measured")
     if not isinstance(measured, list) or not measured:
         raise UserError(f"{where}: measured must be a list of at least one number")
@@ -44,8 +46,8 @@ def _verdict(where: str, line: str) -> dict[str, Any]:
     margin = MARGIN if asked.get("margin") is None else _number(where, "margin", asked["margin"], low=0.0)
     std = None if asked.get("std") is None else _number(where, "std", asked["std"], low=0.0)
     n = asked.get("n")
-    if n is not None and (not isinstance(n, int) or isinstance(n, bool) or n < 1):
-        raise UserError(f"{where}: n must be a whole number from 1 or null, is {n!r}")
+    if n is not None and (not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= _MOST_RUNS):
+        raise UserError(f"{where}: n must be a whole number from 1 to {_MOST_RUNS:,} or null, is {shown(n)}")
     claim = Group(_number(where, "claimed", asked.get("claimed")), std, n)
     found = level(claim, group(values), margin)
     difference = found.difference
@@ -61,9 +63,17 @@ def _verdict(where: str, line: str) -> dict[str, Any]:
     }
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A key that is said twice has two values: which one was meant nobody knows."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands there twice")
+    return found
+
+
 def _number(where: str, key: str, value: object, low: float = -math.inf) -> float:
     usable = isinstance(value, int | float) and not isinstance(value, bool)
     if not usable or not abs(value) <= 1e100 or value < low:  # type: ignore[operator,arg-type]
         at_least = "" if low == -math.inf else f" of at least {low:g}"
-        raise UserError(f"{where}: {key} must be a finite number{at_least}, is {value!r}")
+        raise UserError(f"{where}: {key} must be a finite number{at_least}, is {shown(value)}")
     return float(value)  # type: ignore[arg-type]

@@ -7,8 +7,9 @@ import io
 import json
 from typing import Any
 
-from sam_repro.tables.points import Shown, points
+from sam_repro.tables.points import Shown, points, said
 from sam_repro.tables.results import Joined, Result
+from sam_repro.tables.said import Answer
 from sam_repro.tables.statistics import Sample
 from sam_repro.tables.table import Pair
 from sam_repro.tables.verdicts import Difference
@@ -38,6 +39,7 @@ def render_json(joined: Joined) -> str:
         "hardware": list(joined.hardware),
         "versions": list(joined.versions),
         "points": [_point(shown) for shown in points(joined)],
+        "said": [_said(answer) for answer in said(joined)],
         "trials": [record(joined.trials, r) for r in joined.trials.results if r.finished] if joined.trials else [],
         "cells": [{**record(joined, result), "why": result.why} for result in joined.results],
     }
@@ -99,6 +101,15 @@ def _point(shown: Shown) -> dict[str, Any]:
         "holds": shown.holds,
         "so_far": shown.so_far,
         "rule": found.rule,
+    }
+
+
+def _said(answer: Answer) -> dict[str, Any]:
+    return {
+        "words": answer.said.words,
+        answer.said.kind: list(answer.said.of),
+        "verdict": answer.verdict,
+        "parts": [{"of": list(names), **_difference("difference", found)} for names, found in answer.parts],
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sam_repro.report import text
-from sam_repro.tables.points import points
+from sam_repro.tables.points import points, said
 from sam_repro.tables.results import Joined, Result
 from sam_repro.tables.table import Table
 
@@ -47,6 +47,7 @@ def notes(joined: Joined) -> list[str]:
     why = sorted({result.why.rstrip(".") for result in joined.results if result.why})
     own = [f"{line.label}: {line.footnote}" for line in lines if line.footnote]
     return [
+        *(f"{text.said(joined, answer)}." for answer in said(joined)),
         *own,
         *joined.table.footnotes,
         *_rules(joined),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from sam_repro.tables.points import Shown, by_chance
 from sam_repro.tables.results import Joined, Result
+from sam_repro.tables.said import Answer
 from sam_repro.tables.statistics import Sample
 from sam_repro.tables.table import Claim
 from sam_repro.tables.tuning import trial_column
@@ -54,6 +55,20 @@ def points(shown: Sequence[Shown]) -> str:
         f"{held} of {len(shown)} points hold after Holm's correction; {by_chance(shown):.1f} would show their sign by "
         "chance if none did"
     )
+
+
+def said(joined: Joined, answer: Answer) -> str:
+    """ "In words: "p = 2 is better": shown (p = 2 over p = ∞ +0.40 [+0.21, +0.59])"."""
+    labels = {line.id: line.label for line in (*joined.table.columns, *joined.table.rows)}
+
+    def part(names: Sequence[str], found: Difference) -> str:
+        *place, first, other = [labels[name] for name in names] if len(names) > 1 else [labels[names[0]], ""]
+        of = {"best": f"highest of {first} over that of {other}", "alike": f"{first} against {other}"}
+        what = f"{first} over {other}" if other else f"{first}, a row further"
+        return f"{': '.join([*place, of.get(answer.said.kind, what)])} {found.said(2)}"
+
+    parts = "; ".join(part(*one) for one in answer.parts)
+    return f"In words: “{answer.said.words}”: {answer.verdict}{f' ({parts})' if parts else ''}"
 
 
 def levels(joined: Joined) -> str | None:

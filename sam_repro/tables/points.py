@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sam_repro.tables.plan import PAPER
 from sam_repro.tables.results import Joined, Result
+from sam_repro.tables.said import Answer
+from sam_repro.tables.said import judged as judge_said
 from sam_repro.tables.statistics import COVERAGE
 from sam_repro.tables.table import Pair
 from sam_repro.tables.verdicts import SAME, Point, holm, point
@@ -31,7 +33,7 @@ def points(joined: Joined) -> list[Shown]:
 
     Where the paper prints no difference, its sign is that the first is better.
     """
-    if joined.budget != PAPER and not joined.table.is_miniature:
+    if not _judged(joined):
         return []
     found = list[tuple[Pair, Point, bool]]()
     for pair in joined.table.pairs:
@@ -44,6 +46,22 @@ def points(joined: Joined) -> list[Shown]:
         Shown(pair, *_labels(joined, pair), p, so_far, ok and p.verdict == SAME)
         for (pair, p, so_far), ok in zip(found, stands, strict=True)
     ]
+
+
+def said(joined: Joined) -> list[Answer]:
+    """What the paper says in words, judged where points are."""
+    if not _judged(joined):
+        return []
+    table = joined.table
+
+    def values(row: str, column: str) -> Mapping[int, float]:
+        return joined.result(row, column).values
+
+    return [judge_said(one, values, table.margin, paired=table.paired) for one in table.said]
+
+
+def _judged(joined: Joined) -> bool:
+    return joined.budget == PAPER or joined.table.is_miniature
 
 
 def _unfinished(result: Result) -> bool:

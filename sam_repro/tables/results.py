@@ -14,7 +14,7 @@ from sam_repro.tables.plan import PAPER, Planned
 from sam_repro.tables.statistics import Sample, sample
 from sam_repro.tables.status import RunState, state_of
 from sam_repro.tables.table import Cell, Table
-from sam_repro.tables.verdicts import Difference, group, paired, welch
+from sam_repro.tables.verdicts import Difference, minus
 
 # Times chance: a finished run of the full budget that stays below it has "completely failed", as ASAM counts.
 CHANCE = 1.5
@@ -62,7 +62,7 @@ class Joined:
 
     def difference(self, one: Result, other: Result) -> Difference | None:
         """One minus the other, of two cells that both have values."""
-        return _minus(self.table, one.values, other.values)
+        return minus(one.values, other.values, paired=self.table.paired)
 
     @property
     def any_run(self) -> bool:
@@ -105,7 +105,7 @@ def _result(
         best=sample(list(best.values())),
         last=sample(list(last.values())),
         values=chosen,
-        difference=_minus(table, chosen, baseline),
+        difference=minus(chosen, baseline, paired=table.paired),
         verdict=verdict(
             cell.claim,
             list(chosen.values()),
@@ -119,13 +119,6 @@ def _result(
         passes=total_passes(mine),
         why=planned.why,
     )
-
-
-def _minus(table: Table, one: Mapping[int, float], other: Mapping[int, float]) -> Difference | None:
-    """Of two samples; seed by seed only where the table declares that."""
-    if table.paired:
-        return paired(one, other) if one.keys() & other.keys() else None
-    return welch(group(list(one.values())), group(list(other.values()))) if one and other else None
 
 
 def _values(

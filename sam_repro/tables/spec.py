@@ -17,6 +17,7 @@
     cells: {resnet20/sgd: [...]} # a cell's own overrides
     footnotes: [...]             # and `discrepancies: [ids]` of docs/discrepancies.yaml, as rows and columns may have
     points: [[sam, sgd], [asam, sgd]]  # what the table is about: the first column, or row, is said to be better
+    said: [{words: ..., above: [asam, sam]}]  # what the paper says of it in words: sam_repro.tables.said
     miniature: {...}             # the same question for a laptop, in these same words: sam_repro.tables.miniature
     no_miniature: why            # of a table that has none
     tune: {...}                  # values to be chosen on a validation split: sam_repro.tables.tuning
@@ -40,6 +41,7 @@ from sam_repro import CONFIGS
 from sam_repro.errors import UserError, hint
 from sam_repro.files.read import DamagedError, read_yaml
 from sam_repro.files.strict import Fields, Kinds, mapping, shown, typed_keys
+from sam_repro.tables import said
 from sam_repro.tables.discrepancies import refs
 from sam_repro.tables.extend import Column, extended, with_column
 from sam_repro.tables.miniature import inherited
@@ -56,6 +58,7 @@ _TABLE: Kinds = _OF_BOTH | {
     "title": str, "source": dict, "metric": str, "unit": str, "statistic": str, "kind": str, "overrides": object,
     "columns": dict, "rows": dict, "cells": dict, "footnotes": list, "not_run": str, "points": list, "miniature": dict,
     "margin": (int, float), "paired": bool, "tune": dict, "chosen": dict, "no_miniature": str,
+    "said": list,
 }  # fmt: skip
 _SOURCE: Kinds = {"paper": _WORD, "where": _WORD}
 _MOST_SEEDS = 1000
@@ -163,6 +166,7 @@ def _table(ref: str, data: Any, *, figure: bool) -> Table:
         not_run=fields.get("not_run"),
         figure=figure,
         pairs=_pairs(where, fields.get("points") or [], rows, columns, cells),
+        said=said.read(where, fields.get("said") or [], list(rows), list(columns)),
         discrepancies=refs(where, fields),
         margin=_margin(where, fields.get("margin")),
         paired=bool(fields.get("paired")),

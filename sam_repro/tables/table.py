@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sam_repro.errors import UserError, hint
+from sam_repro.tables.said import Said
 from sam_repro.tables.verdicts import MARGIN
 
 MINI = "mini"  # the budget that takes a table's miniature
@@ -85,6 +86,7 @@ class Table:
     not_run: str | None
     figure: bool  # read from configs/figure: cells of a figure whose values are not at hand
     pairs: tuple[Pair, ...] = ()
+    said: tuple[Said, ...] = ()  # in words, of these rows and columns
     discrepancies: tuple[str, ...] = ()  # those that concern every cell
     miniature: Table | None = None
     is_miniature: bool = False

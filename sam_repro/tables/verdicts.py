@@ -20,6 +20,7 @@ from sam_repro.tables.statistics import COVERAGE
 MARGIN = 0.5  # points of accuracy within which two results are the same for a reader's purposes
 AGREES, DIFFERS, UNDECIDED = "agrees", "differs", "undecided"
 SAME, OPPOSITE = "same sign shown", "opposite shown"
+ONE_RUN, NO_SPREAD = "one run: no interval", "neither side has a spread: no interval"
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,8 @@ class Point:
 
 def group(values: Sequence[float]) -> Group:
     n = len(values)
+    if n > 1 and min(values) == max(values):
+        return Group(values[0], 0.0, n)  # rounding of their mean must not look like a spread
     mean = math.fsum(values) / n
     std = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (n - 1)) if n > 1 else None
     return Group(mean, std, n)
@@ -72,15 +75,15 @@ def group(values: Sequence[float]) -> Group:
 def level(claimed: Group, measured: Group, margin: float = MARGIN) -> Level:
     """Measured minus claimed. One run has no spread: it decides nothing."""
     found = against_claim(claimed, measured)
+    return Level(within(found, margin), found, margin, measured)
+
+
+def within(found: Difference, margin: float) -> str:
     if found.low is None or found.high is None:
-        answer = UNDECIDED
-    elif -margin <= found.low and found.high <= margin:
-        answer = AGREES
-    elif found.low > margin or found.high < -margin:
-        answer = DIFFERS
-    else:
-        answer = UNDECIDED
-    return Level(answer, found, margin, measured)
+        return UNDECIDED
+    if -margin <= found.low and found.high <= margin:
+        return AGREES
+    return DIFFERS if found.low > margin or found.high < -margin else UNDECIDED
 
 
 def against_claim(claimed: Group, measured: Group) -> Difference:
@@ -91,16 +94,14 @@ def against_claim(claimed: Group, measured: Group) -> Difference:
     """
     value = measured.mean - claimed.mean
     if measured.n is None or measured.n < 2 or measured.std is None:
-        return Difference(value, None, None, None, "one run: no interval")
+        return Difference(value, None, None, None, ONE_RUN)
     ours = measured.std**2 / measured.n
     if claimed.std is None:
-        if measured.std == 0:
-            return Difference(value, None, None, None, "neither side has a spread: no interval")
         runs = claimed.n or 1
         rule = f"spread unknown: taken for {'one run' if runs == 1 else f'{runs} runs'} that spread as ours"
-        return _interval(value, ours + measured.std**2 / runs, measured.n - 1, rule)
+        return interval(value, ours + measured.std**2 / runs, measured.n - 1, rule)
     if claimed.n is None or claimed.n < 2:
-        return _interval(value, ours + claimed.std**2, measured.n - 1, "number of runs unknown: taken for one")
+        return interval(value, ours + claimed.std**2, measured.n - 1, "number of runs unknown: taken for one")
     return welch(measured, claimed)
 
 
@@ -108,20 +109,26 @@ def welch(one: Group, other: Group) -> Difference:
     """One minus the other, of two samples whose spreads may differ."""
     value = one.mean - other.mean
     if one.std is None or other.std is None or one.n is None or other.n is None:
-        return Difference(value, None, None, None, "one run: no interval")
+        return Difference(value, None, None, None, ONE_RUN)
     a, b = one.std**2 / one.n, other.std**2 / other.n
-    if a + b == 0:
-        return Difference(value, None, None, None, "neither side has a spread: no interval")
-    degrees = (a + b) ** 2 / (a**2 / (one.n - 1) + b**2 / (other.n - 1))
-    return _interval(value, a + b, degrees, "Welch")
+    share = a / (a + b) if a + b else 0.5  # in shares, for a fourth power of a deviation leaves the range of floats
+    degrees = 1 / (share**2 / (one.n - 1) + (1 - share) ** 2 / (other.n - 1))
+    return interval(value, a + b, degrees, "Welch")
 
 
-def paired(one: Mapping[int, float], other: Mapping[int, float]) -> Difference:
+def minus(one: Mapping[int, float], other: Mapping[int, float], *, paired: bool = False) -> Difference | None:
+    """Of two cells' values by seed; of common seeds where the table pairs them. None where there is nothing to take."""
+    if paired:
+        return by_seed(one, other) if one.keys() & other.keys() else None
+    return welch(group(list(one.values())), group(list(other.values()))) if one and other else None
+
+
+def by_seed(one: Mapping[int, float], other: Mapping[int, float]) -> Difference:
     """The same over common seeds, for a table that declares before its first run that it pairs them."""
     differences = group([one[seed] - other[seed] for seed in sorted(one.keys() & other.keys())])
-    if not differences.n or not differences.std:
-        return Difference(differences.mean, None, None, None, "one run: no interval")
-    return _interval(differences.mean, differences.std**2 / differences.n, differences.n - 1, "paired by seed")
+    if differences.n is None or differences.std is None:
+        return Difference(differences.mean, None, None, None, ONE_RUN)
+    return interval(differences.mean, differences.std**2 / differences.n, differences.n - 1, "paired by seed")
 
 
 def point(found: Difference, claimed: float) -> Point:
@@ -156,7 +163,9 @@ def holm(values: Sequence[float], level_: float = 1 - COVERAGE) -> list[bool]:
     return stands
 
 
-def _interval(value: float, variance: float, degrees: float, rule: str) -> Difference:
+def interval(value: float, variance: float, degrees: float, rule: str) -> Difference:
+    if variance == 0:
+        return Difference(value, None, None, None, NO_SPREAD)
     error = math.sqrt(variance)
     half = _quantile(degrees) * error
     return Difference(value, value - half, value + half, _p(value / error, degrees), rule)

@@ -40,6 +40,8 @@ def test_a_line_in_a_line_out() -> None:
         ('{"claimed": 1, "measured": [1, 2], "std": -1}', "of at least 0"),
         ('{"claimed": 1, "measured": [1, 2], "n": 0}', "whole number from 1"),
         ('{"claimd": 1, "measured": [1, 2]}', "Did you mean 'claimed'?"),
+        ('{"claimed": 1, "claimed": 2, "measured": [1, 2]}', "twice"),
+        ('{"claimed": 1, "std": 1, "n": 1%s, "measured": [1, 2]}' % ("0" * 400), "whole number from 1 to 1,000,000"),
         ('{"claimed": 1e400, "measured": [1, 2]}', "finite number"),
         ("[" * 100_000, "line 1 is no JSON"),
     ],
@@ -48,3 +50,11 @@ def test_what_can_not_be_read_is_named(line: str, says: str) -> None:
     with pytest.raises(UserError, match="line 1") as mistake:
         list(judge([line]))
     assert says in str(mistake.value)
+
+
+@pytest.mark.parametrize("std", [0, 1e-200, 1e100])
+def test_any_deviation_has_an_answer(std: float) -> None:
+    for measured in ([1, 1], [1e100, -1e100], [1, 1 + 1e-15]):
+        for n in (None, 1, 3):
+            (answer,) = judge([json.dumps({"claimed": 1, "std": std, "n": n, "measured": measured})])
+            assert json.loads(answer)["verdict"] in ("agrees", "differs", "undecided")

@@ -18,10 +18,10 @@ from sam_repro.tables.verdicts import (
     UNDECIDED,
     Group,
     against_claim,
+    by_seed,
     group,
     holm,
     level,
-    paired,
     point,
     success_p,
     welch,
@@ -47,7 +47,7 @@ def test_pairs_are_scipys(values: list[float]) -> None:
     differences = [one[seed] - other[seed] for seed in one]
     if numpy.std(differences) < 1e-6:
         return
-    found, expected = paired(one, other), scipy.stats.ttest_1samp(differences, 0.0)
+    found, expected = by_seed(one, other), scipy.stats.ttest_1samp(differences, 0.0)
     assert found.p == pytest.approx(expected.pvalue, rel=1e-6, abs=1e-12)
 
 
@@ -81,6 +81,15 @@ def test_what_the_paper_leaves_out_widens_the_interval() -> None:
         widths.append(found.high - found.low)
     assert widths[0] < min(widths[1:])
     assert against_claim(Group(93.8, None, 1), group([93.7, 93.7])).low is None
+
+
+def test_equal_values_have_no_spread_however_their_mean_rounds() -> None:
+    """math.fsum([60.33] * 6) / 6 is not 60.33."""
+    for std in (None, 0.0):
+        for n in (None, 1, 5):
+            found = level(Group(59.75, std, n), group([60.33] * 6), margin=1.0)
+            assert (found.verdict, found.difference.low) == (UNDECIDED, None)
+            assert "no interval" in found.difference.rule
 
 
 def test_holm_is_stepwise() -> None:
