@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from sam_repro import methods
 from sam_repro.config.compose import compose
 from sam_repro.config.schema import Config, Precision
-from sam_repro.data import load
+from sam_repro.data import TrainData, load
 from sam_repro.engine import optimizer
 from sam_repro.engine.batchnorm import RunningStatistics
 from sam_repro.engine.precision import LossScale
@@ -54,8 +54,13 @@ class Rig(Stepper):
 def stepper(
     c: Config, net: nn.Module, ranks: Ranks | None = None, forward: Callable[[Tensor], Tensor] | None = None
 ) -> Rig:
-    ranks = ranks or Ranks(0, 1, CPU)
     data = load(c.dataset, c.augment, c.budget, c.seed, CPU).train
+    return rigged(c, net, data, ranks or Ranks(0, 1, CPU), forward)
+
+
+def rigged(
+    c: Config, net: nn.Module, data: TrainData, ranks: Ranks, forward: Callable[[Tensor], Tensor] | None = None
+) -> Rig:
     schedule = Schedule(c.schedule, c.base_optimizer.lr, SAMPLES // c.loop.batch_size, 10)
     method = methods.build(c.method, net, seed=c.seed)
     statistics, scale = RunningStatistics(net, c.loop.batchnorm), LossScale(c.runtime.precision is Precision.fp16)

@@ -1,0 +1,116 @@
+"""The paths of a GPU run, on one that has no values (fake_gpu.py): a tensor on the wrong device is an error."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from every import METHODS, of
+from fake_gpu import GPU, FakeGpu, fake_gpu
+from rig import SAMPLES, Net, Rig, config, rigged, train
+
+from sam_repro.config.schema import Config
+from sam_repro.data.memory import MemoryEval, MemoryTrain
+from sam_repro.data.on_device import Normalise, OnDevice
+from sam_repro.data.pictures import ArrayPictures, Tally
+from sam_repro.data.preprocess import evaluation, training
+from sam_repro.data.sets import EvalData, TrainData
+from sam_repro.data.stream import StreamEval, StreamTrain
+from sam_repro.engine.evaluate import evaluate
+from sam_repro.engine.ranks import Ranks
+
+ALONE = Ranks(0, 1, GPU)
+IMAGES = torch.randint(0, 256, (SAMPLES, 3, 32, 32), dtype=torch.uint8)
+LABELS = torch.arange(SAMPLES) % 10
+EVERYTHING = ["augment.crop=4", "augment.flip=true", "augment.cutout=16"]
+MIXING = [*EVERYTHING, "augment.mixup=0.2", "augment.cutmix=1.0"]
+
+
+def training_set(c: Config, stream: bool = False) -> TrainData:
+    on_device = OnDevice(c.augment, Normalise([0.5] * 3, [0.5] * 3, GPU), 0, 10)
+    if stream:
+        transform, pictures = training(c.dataset, on_device.augment), ArrayPictures(IMAGES)
+        return StreamTrain(pictures, LABELS, transform, on_device, Tally(False), 0, GPU)
+    return MemoryTrain(IMAGES, LABELS, on_device, GPU)
+
+
+def on_gpu(c: Config, stream: bool = False) -> Rig:
+    layout = torch.channels_last if c.runtime.channels_last else torch.contiguous_format
+    return rigged(c, Net().to(GPU).to(memory_format=layout), training_set(c, stream), ALONE)
+
+
+def trained(*overrides: str, stream: bool = False, steps: int = 2) -> FakeGpu:
+    c = config(*overrides)
+    with fake_gpu() as gpu:
+        s = on_gpu(c, stream)
+        train(s, steps)
+        for p in s.parameters:
+            assert p.device == GPU
+            assert p.grad is not None
+            assert p.grad.device == GPU
+    return gpu
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_steps_on_the_device(method: str) -> None:
+    assert trained(*of(method), "runtime.precision=bf16", "runtime.channels_last=true").calls["aten::convolution"]
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["method=fsam", "runtime.precision=fp16", "method.m=8", "loop.micro_batch=4"],
+        ["method=asam", "runtime.precision=fp32", "loop.micro_batch=4", "loop.clip_norm=1", "loop.batchnorm=both"],
+        ["method=gsam", "runtime.precision=fp16", "base_optimizer=adamw", "loop.batchnorm=last"],
+        ["method=fsam", "method.m=8", "method.ema_shared=true", "method.ema_order=subtract_first"],
+    ],
+)
+def test_every_precision_with_shards_micro_batches_and_other_optimizers(overrides: list[str]) -> None:
+    trained(*overrides)
+
+
+@pytest.mark.parametrize("augment", [EVERYTHING, MIXING], ids=["augmented", "mixed"])
+@pytest.mark.parametrize("stream", [False, True], ids=["memory", "stream"])
+def test_inputs_of_both_kinds_arrive_on_the_device(stream: bool, augment: list[str]) -> None:
+    trained("method=sam_db", *augment, stream=stream, steps=1)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["memory", "stream"])
+def test_an_evaluation_runs_on_the_device_and_fetches_its_sums_once(stream: bool) -> None:
+    c = config("method=plain")
+    with fake_gpu() as gpu:
+        normalise = Normalise([0.5] * 3, [0.5] * 3, GPU)
+        data: EvalData = MemoryEval(IMAGES, LABELS, normalise, GPU)
+        if stream:
+            data = StreamEval(ArrayPictures(IMAGES), LABELS, evaluation(c.dataset), normalise, Tally(False), 0, GPU)
+        found = evaluate(Net().to(GPU), data, c, ALONE)
+    assert set(found) == {"test_loss", "test_accuracy", "test_top5"}
+    assert gpu.waits["values fetched"] == 1
+
+
+def test_a_tensor_that_was_left_on_the_host_is_an_error() -> None:
+    c = config("method=sam")
+    with fake_gpu():
+        s = on_gpu(c)
+        s.data.targets = LABELS  # type: ignore[attr-defined]
+        with pytest.raises(RuntimeError, match="device"):
+            train(s, 1)
+
+
+def test_what_makes_the_host_wait_is_counted() -> None:
+    with fake_gpu() as gpu:
+        x = torch.zeros(3, device=GPU)
+        gpu.forget()
+        x.to(torch.float16).add_(torch.ones(3, device=GPU))
+        torch.ones(3).pin_memory().to(GPU, non_blocking=True)
+        assert not gpu.waits
+        bool(x.sum() > 0)
+        torch.tensor([1.0, 2.0], device=GPU)
+        x.copy_(torch.ones(3))
+        x.cpu()
+        x.tolist()
+    assert gpu.waits == {
+        "a value fetched": 1,
+        "a copy to the device": 2,
+        "a copy from the device": 1,
+        "values fetched": 1,
+    }
