@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sam_repro.tables.table import Table
+from sam_repro.tables.table import OWN, Table
 
 
 def claims(tables: list[Table]) -> list[dict[str, Any]]:
@@ -40,4 +40,5 @@ def claims(tables: list[Table]) -> list[dict[str, Any]]:
         }
         for table in tables
         for cell in table.cells
+        if cell.claim.kind != OWN
     ]

@@ -5,6 +5,7 @@
     metric: test_accuracy        # key of the ledger's metrics; a row or column may name its own
     unit: "%"
     statistic: best              # the paper reports the maximum over the epochs; or last
+    kind: printed                # or log, missing: see `Claim`; own: our own question, of which nobody claims anything
     n: 5                         # runs an entry, as printed; null where the paper is silent
     seeds: 5                     # runs of ours; default n
     baseline: sgd                # differences against this column (or, in a row, against the row named there)
@@ -46,7 +47,7 @@ from sam_repro.tables.discrepancies import refs
 from sam_repro.tables.extend import Column, extended, with_column
 from sam_repro.tables.miniature import inherited
 from sam_repro.tables.papers import FILE as PAPER
-from sam_repro.tables.table import Cell, Claim, Line, Pair, Table, layered
+from sam_repro.tables.table import OWN, Cell, Claim, Line, Pair, Table, layered
 from sam_repro.tables.tuning import tuned, with_choices
 from sam_repro.tables.verdicts import MARGIN
 
@@ -132,8 +133,8 @@ def _table(ref: str, data: Any, *, figure: bool) -> Table:
     fields = typed_keys(where, data, _TABLE, needed={"title", "source", "columns", "rows"})
     if fields.get("statistic", "best") not in ("best", "last"):
         raise UserError(f"{where}: statistic must be best or last, is {fields['statistic']!r}")
-    if fields.get("kind", "printed") not in ("printed", "log", "missing"):
-        raise UserError(f"{where}: kind must be printed, log or missing, is {fields['kind']!r}")
+    if fields.get("kind", "printed") not in ("printed", "log", "missing", OWN):
+        raise UserError(f"{where}: kind must be printed, log, missing or {OWN}, is {fields['kind']!r}")
     source = typed_keys(f"{where} source", fields["source"], _SOURCE, needed=_SOURCE)
     columns = {
         str(k): typed_keys(f"{where} column {k}", v or {}, _LINE)
@@ -250,7 +251,9 @@ _NUMBER = re.compile(r"(-?\d+(?:\.(\d+))?)(?:\s*±\s*(<)?(\d+(?:\.\d+)?))?")
 
 def _claim(where: str, text: Any, kind: str, n: int | None, succeeded: int | None) -> Claim:
     if text is None:
-        return Claim("missing")
+        return Claim(OWN if kind == OWN else "missing")
+    if kind == OWN:
+        raise UserError(f"{where}: a table of kind own has no claims")
     if not isinstance(text, str):
         raise UserError(f"{where}: write the claim {shown(text)} in quotes, as the paper prints it")
     match = _NUMBER.fullmatch(text.strip())

@@ -9,6 +9,7 @@ from sam_repro.errors import UserError, hint
 from sam_repro.tables.said import Said
 from sam_repro.tables.verdicts import MARGIN
 
+OWN = "own"  # a claim's kind where nobody claims anything: the table asks a question of our own
 MINI = "mini"  # the budget that takes a table's miniature
 Place = tuple[str, str]  # row, column
 Overrides = tuple[str, ...]
@@ -16,7 +17,8 @@ Overrides = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Claim:
-    kind: str  # printed: in the paper; log: in the authors' released logs; missing: the paper's number is not at hand
+    # printed: in the paper; log: in the authors' released logs; missing: the paper's number is not at hand; or OWN
+    kind: str
     mean: float | None = None
     std: float | None = None
     std_bound: bool = False  # printed as "< std"
@@ -95,6 +97,11 @@ class Table:
     tune: Tune | None = field(default=None, hash=False)  # it holds mappings
     trials: Table | None = None  # of the values that are tuned, a column a trial
     paired: bool = False  # declared before the first run: differences are taken seed by seed
+
+    @property
+    def own(self) -> bool:
+        """Whether it asks a question of our own, so that nobody claims anything."""
+        return all(cell.claim.kind == OWN for cell in self.cells)
 
     def at(self, budget: str) -> Table:
         """The table that this budget trains: its miniature, if it has one."""

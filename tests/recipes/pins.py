@@ -11,6 +11,7 @@ from pathlib import Path
 from sam_repro.config.compose_many import compose_all
 from sam_repro.config.identity import run_id
 from sam_repro.errors import UserError
+from sam_repro.tables.miniature import of_seed
 from sam_repro.tables.spec import load, names
 
 FILE = Path(__file__).with_name("pinned.txt")
@@ -20,10 +21,11 @@ NONE = "-"
 def lines(ref: str) -> list[str]:
     """What there is to pin of a table: a line a cell."""
     table = load(ref)
-    composed = {} if table.not_run else compose_all(cell.overrides for cell in table.cells)
+    first = {cell: of_seed(cell.overrides, cell.seeds[0]) for cell in table.cells}
+    composed = {} if table.not_run else compose_all(first.values())
     found = []
     for cell in table.cells:
-        run = composed.get(cell.overrides)
+        run = composed.get(first[cell])
         if isinstance(run, UserError):
             raise UserError(f"{cell.name}: {run}")
         identity = NONE if run is None else run_id(run)

@@ -223,7 +223,7 @@ def test_unknown_cells_name_the_nearest() -> None:
 def test_claims_as_a_list_has_all_cells() -> None:
     tables = [table for table in spec.load_all() if not table.figure]
     found = claims(tables)
-    assert len(found) == sum(len(table.rows) * len(table.columns) for table in tables)
+    assert len(found) == sum(len(table.rows) * len(table.columns) for table in tables if not table.own)
     assert len(found) >= 219, "one that shipped is lost"
 
 

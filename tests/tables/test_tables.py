@@ -25,6 +25,7 @@ from sam_repro.report.__main__ import main
 from sam_repro.runs import ledger
 from sam_repro.runs.entry import Entry, usable
 from sam_repro.tables import discrepancies, spec
+from sam_repro.tables.claims import claims
 from sam_repro.tables.plan import Planned, plan
 from sam_repro.tables.results import Joined, join
 from sam_repro.tables.table import Table
@@ -322,3 +323,17 @@ def test_the_committed_tables_are_those_of_the_committed_ledger(tmp_path: Path) 
     assert sorted(made) == sorted(str(file.relative_to(kept)) for file in names), "run `make tables` and commit"
     stale = [name for name, content in made.items() if (kept / name).read_bytes() != content]
     assert not stale, f"run `make tables` and commit: {stale}"
+
+
+def test_a_table_of_ones_own_question_has_no_claims(tmp_path: Path) -> None:
+    text = "title: x\nsource: {paper: a, where: b}\nmetric: m\nkind: own\nseeds: 2\ncolumns: {a: {}}\nrows: {r: {}}\n"
+    file = tmp_path / "table/mine/1.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    table = spec.load("mine/1", tmp_path)
+    assert table.own
+    assert not claims([table])
+    assert not spec.load("asam/6").own
+    file.write_text(text.replace("{r: {}}", '{r: {claims: {a: "91.00"}}}'))
+    with pytest.raises(spec.UserError, match="a table of kind own has no claims"):
+        spec.load("mine/1", tmp_path)
