@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -39,6 +40,36 @@ def slice_narrow(model: nn.Module) -> nn.Module:
 def global_average(x: Tensor) -> Tensor:
     """[n, c, h, w] -> [n, c]. A mean and not a pooling layer: it takes every image size and every memory format."""
     return x.mean((2, 3))
+
+
+class SquarePool(nn.AdaptiveAvgPool2d):
+    """Adaptive average pooling with a backward pass that is deterministic on CUDA, where torch's is not.
+
+    Cell i of `size` takes the mean of the rows floor(i h / size) to ceil((i + 1) h / size), as torch has it, and
+    likewise of columns: y = A x B'. Images that are as large already, or one pixel, come through to the bit. On a CPU
+    it is torch's own.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.size = size
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) if x.device.type == "cpu" else self.deterministic(x)
+
+    def deterministic(self, x: Tensor) -> Tensor:
+        if x.shape[-2:] == (self.size, self.size):
+            return x
+        if x.shape[-2:] == (1, 1):
+            return x.expand(-1, -1, self.size, self.size)
+        return self._means(x, -2) @ x @ self._means(x, -1).mT
+
+    def _means(self, x: Tensor, dimension: int) -> Tensor:
+        """[size, n]: the weights of a mean over each cell."""
+        n = x.shape[dimension]
+        cell, at = torch.arange(self.size, device=x.device)[:, None], torch.arange(n, device=x.device)
+        inside = (at >= cell * n // self.size) & (at < ((cell + 1) * n + self.size - 1) // self.size)
+        return (inside / inside.sum(1, keepdim=True)).to(x.dtype)
 
 
 def he_initialise(model: nn.Module) -> None:

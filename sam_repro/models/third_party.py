@@ -8,7 +8,7 @@ from torch import nn
 
 from sam_repro.errors import UserError
 from sam_repro.models.catalog import Architecture, Head, ModelConfig, Stem
-from sam_repro.models.layers import conv3x3
+from sam_repro.models.layers import SquarePool, conv3x3
 from sam_repro.models.weights import keep_own_head, last_linear, misfit, read_weights
 
 
@@ -70,7 +70,9 @@ def vgg(depth: int, classes: int, head: Head | None) -> nn.Module:
     layers = torchvision.models.vgg.cfgs[{11: "A", 13: "B", 16: "D", 19: "E"}[depth]]
     features = torchvision.models.vgg.make_layers(layers, batch_norm=True)
     if head is Head.torchvision:
-        return torchvision.models.VGG(features, num_classes=classes)  # type: ignore[no-any-return]
+        model: nn.Module = torchvision.models.VGG(features, num_classes=classes)
+        model.avgpool = SquarePool(7)
+        return model
     for module in features.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
