@@ -167,6 +167,7 @@ def evaluations(config: Config, run: Run, names: list[str]) -> dict[str, float]:
     from sam_repro.data.evaluations import NAMES, corruption_scores, evaluation_sets
     from sam_repro.engine.evaluate import accuracy
     from sam_repro.engine.ranks import device_of
+    from sam_repro.engine.setup import before_cuda, prepare
 
     known = (*NAMES, *(name for name in choices("dataset") if name not in NAMES))
     for name in names:
@@ -175,7 +176,9 @@ def evaluations(config: Config, run: Run, names: list[str]) -> dict[str, float]:
         if name in NAMES:
             of_imagenet(config, run)
     others = {name: data_of(name, config) for name in names if name not in NAMES}
+    before_cuda(config.runtime)
     device = device_of(config.runtime, 0)
+    prepare(config.runtime, config.seed, local_ranks=1)
     model = trained(config, run.weights).to(device).eval()
     if config.runtime.channels_last:
         model = model.to(memory_format=torch.channels_last)

@@ -26,7 +26,7 @@ from sam_repro.engine.precision import LossScale
 from sam_repro.engine.ranks import Ranks
 from sam_repro.engine.requests import Interrupted
 from sam_repro.engine.schedule import Schedule
-from sam_repro.engine.setup import prepare
+from sam_repro.engine.setup import before_cuda, prepare
 from sam_repro.engine.state import TrainState
 from sam_repro.engine.step import Stepper
 from sam_repro.errors import DISK_FULL, FULL, INTERRUPTED, UserError, end
@@ -46,6 +46,7 @@ EXPENSIVE = 8  # passes a step, above which a run says its cost before it starts
 
 def train(run: Run, config: Config) -> int:
     """Train one run, or the rest of it; the exit code of `sam_repro.errors`."""
+    before_cuda(config.runtime)
     ranks = Ranks.join(config.runtime)
     try:
         data, loop = prepared(config, ranks)
