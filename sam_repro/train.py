@@ -32,6 +32,7 @@ from sam_repro.engine.step import Stepper
 from sam_repro.errors import DISK_FULL, FULL, INTERRUPTED, UserError, end
 from sam_repro.files.atomic import in_the_way
 from sam_repro.files.lines import encode_indented
+from sam_repro.machine import several_tasks
 from sam_repro.record import Recorder, summarise, write_atomic
 from sam_repro.record.environment import environment
 from sam_repro.record.metrics import REMEDY, read
@@ -41,6 +42,10 @@ from sam_repro.runs.lease import DONE, FAILED, STOPPED, Lease, kept, to_train
 from sam_repro.runs.outcome import already, finished, in_words
 from sam_repro.runs.run import Run
 
+ALONE = (
+    "srun started several tasks of this command, and one of them trains this run already: for one run on 8 GPUs ask "
+    "for one task and runtime.ranks=8, or let srun start torchrun (docs/cluster.md)"
+)
 EXPENSIVE = 8  # passes a step, above which a run says its cost before it starts
 
 
@@ -194,7 +199,10 @@ def leased(run: Run, ranks: Ranks) -> Iterator[bool]:
                 raise
             mistake = f"results_dir={run.results} can't be written ({error.strerror}): choose another folder"
         if lease is None and not mistake:
-            print(f"another process is training this run ({run.path}): wait for it, or stop it first", flush=True)
+            if several_tasks():
+                mistake = ALONE
+            else:
+                print(f"another process is training this run ({run.path}): wait for it, or stop it first", flush=True)
     if mistake := ranks.share(mistake):
         raise UserError(mistake)
     ours = ranks.share(lease is not None)

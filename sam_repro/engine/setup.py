@@ -10,7 +10,6 @@ import torch
 from sam_repro.config.schema import Determinism, RuntimeConfig
 from sam_repro.machine import cores
 
-
 # What the libraries read when CUDA and NCCL start. Of NCCL's ways to sum, those that let a switch add up (NVLink SHARP
 # on Hopper and later, CollNet) take the summands in whatever order they arrive; rings and trees have one order, and
 # which of them NCCL takes follows from the size of the message and the machine.

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import sam_repro
 from sam_repro.errors import INTERRUPTED
+from sam_repro.machine import SHARE
 from sam_repro.runs.lease import HANDED, Lease, latest
 from sam_repro.sweep.slots import Slot
 from sam_repro.sweep.work import Task
@@ -77,14 +78,16 @@ def tail(path: Path, start: int = 0) -> list[str]:
 
 def command(task: Task, slot: Slot) -> list[str]:
     given = {override.partition("=")[0] for override in task.overrides}
-    threads = [] if "runtime.threads" in given else [f"runtime.threads={slot.threads}"]
-    return [sys.executable, "-m", "sam_repro", *task.overrides, *threads, f"results_dir={task.results}"]
+    place = {"runtime.threads": slot.threads} | ({"runtime.device": "cuda"} if slot.gpu else {})
+    words = [f"{key}={value}" for key, value in place.items() if key not in given]
+    return [sys.executable, "-m", "sam_repro", *task.overrides, *words, f"results_dir={task.results}"]
 
 
 def environment(slot: Slot) -> dict[str, str]:
     checkout = str(Path(sam_repro.__file__).parents[1])  # it need not be installed
     path = os.pathsep.join(filter(None, [checkout, os.environ.get("PYTHONPATH")]))
-    return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", **slot.env}
+    share = {} if slot.cores is None else {SHARE: str(slot.cores)}
+    return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", **share, **slot.env}
 
 
 def _end_with_scheduler() -> None:

@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sam_repro.sweep.child import environment
 from sam_repro.sweep.scheduler import FAILED
@@ -21,11 +22,11 @@ def evaluate(found: Work, slot: Slot, *, dry_run: bool) -> int:
     """Those that are trained; 1 if one failed. The others go on."""
     code = 0
     for task, names in _left(found):
-        words = command(task, names)
+        words = command(task, names, slot)
         print(f"evaluate {task.name} ({task.id}) on {', '.join(names)}", flush=True)
         if dry_run:
             print(shlex.join(["python", *words[1:]]))
-        elif subprocess.run(words, env=environment(slot), check=False).returncode:
+        elif subprocess.run(words, env=environment(replace(slot, cores=None)), check=False).returncode:
             print(f"FAILED  {task.name} ({task.id}): not judged; the same command tries again", file=sys.stderr)
             code = FAILED
     return code
@@ -43,7 +44,9 @@ def _left(found: Work) -> list[tuple[Task, list[str]]]:
     return wanted
 
 
-def command(task: Task, names: Sequence[str]) -> list[str]:
+def command(task: Task, names: Sequence[str], slot: Slot) -> list[str]:
     given = [word for word in task.overrides if word.partition("=")[0] in _HANDED_ON]
+    if slot.gpu and not any(word.startswith("runtime.device=") for word in given):
+        given.append("runtime.device=cuda")
     where = [f"run={task.id}", f"on=[{','.join(names)}]", f"results_dir={task.results}"]
     return [sys.executable, "-m", "sam_repro", "evaluate", *where, *given]

@@ -85,5 +85,3 @@ def test_an_evaluation_prepares_the_device_as_training_does(
         evaluations(config, Run.of(config), ["embedded"])
     off = determinism == "off"
     assert found.value.args == (off, off, off, determinism == "bitwise")
-
-

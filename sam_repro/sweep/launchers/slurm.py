@@ -19,7 +19,7 @@ import yaml
 
 import sam_repro
 from sam_repro.errors import INTERRUPTED, UserError, nearest
-from sam_repro.machine import cores
+from sam_repro.machine import cores, granted_gpus
 from sam_repro.sweep.live import View
 from sam_repro.sweep.options import Options
 from sam_repro.sweep.requeue import requeue
@@ -30,6 +30,8 @@ from sam_repro.sweep.work import Task
 HERE = False
 _LOOK = 10.0  # seconds between two looks at the queue
 _ENDED = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
+# From 22.05 on srun takes no task's cores from its job, and all ranks would share one.
+CORES = '[ -z "$SLURM_CPUS_PER_TASK" ] || export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"'
 _PATIENCE = 60.0  # seconds for Slurm's commands, which hang on a sick cluster
 
 
@@ -39,17 +41,20 @@ class Job:
 
     stale: float
     ranks: int
+    gpus: bool  # asked for, so that to train without one would be a mistake
 
     def __call__(self, task: Task) -> None:
-        cpus = int(os.environ.get("SLURM_CPUS_PER_TASK", cores()))
-        slot = Slot(f"job {os.environ.get('SLURM_JOB_ID')}", max(1, cpus // self.ranks))
         with View(1, 0) as view:
             # After a crash of its node it may find its own lease of before, and waits until that is stale.
-            code = Scheduler([task], [slot], self.stale, view, patience=1.5 * self.stale).run()
+            code = Scheduler([task], [self.slot()], self.stale, view, patience=1.5 * self.stale).run()
         if code == INTERRUPTED:
             requeue()
         if code:
             raise SystemExit(code)
+
+    def slot(self) -> Slot:
+        threads = max(1, cores() // self.ranks)
+        return Slot(f"job {os.environ.get('SLURM_JOB_ID')}", threads, gpu=self.gpus or granted_gpus())
 
     def checkpoint(self, task: Task) -> Any:
         from submitit.helpers import DelayedSubmission
@@ -75,12 +80,17 @@ def launch(tasks: Sequence[Task], options: Options, view: View) -> int:
     try:
         executor = submitit.AutoExecutor(folder / "%j", "slurm", slurm_max_num_timeout=timeouts)
         executor.update_parameters(**parameters)
-        jobs = executor.map_array(Job(options.stale, options.ranks), tasks)
+        jobs = executor.map_array(Job(options.stale, options.ranks, asks_for_gpus(options.submit)), tasks)
     except (RuntimeError, submitit.core.utils.FailedJobError) as error:
         raise UserError(f"launcher=slurm: {error}") from error
     array = jobs[0].job_id.split("_")[0]
     view.say(f"{len(jobs)} runs are jobs of Slurm array {array}; Ctrl-C ends the watching, `scancel {array}` the jobs")
     return watch({job.job_id: task for job, task in zip(jobs, tasks, strict=True)}, options.stale, view)
+
+
+def asks_for_gpus(given: dict[str, str]) -> bool:
+    counts = (given.get(f"gpus_per_{of}", "0") for of in ("node", "task"))
+    return any(count not in ("0", "null") for count in counts) or "gpu" in given.get("gres", "")
 
 
 def private(folder: Path) -> Path:
@@ -102,13 +112,14 @@ def launcher_parameters(given: dict[str, str]) -> dict[str, Any]:
         if key not in known:
             raise UserError(f"hydra.launcher.{key}: there is no such key.{nearest(key, known)}")
     # A run goes on where it was, so that reaching the time limit is no reason to give it up.
-    values = {"name": "sam_repro", "max_num_timeout": 1000}
+    values: dict[str, Any] = {"name": "sam_repro", "max_num_timeout": 1000}
     try:
         values |= {key: yaml.safe_load(text) for key, text in given.items()}
     except yaml.YAMLError as error:
         raise UserError(f"hydra.launcher: {error}") from error
     if values.get("tasks_per_node", 1) != 1 or values.get("nodes", 1) != 1:
         raise UserError("hydra.launcher: a run of a sweep is one task on one node; runtime.ranks=8 makes its processes")
+    values["setup"] = [*(values.get("setup") or []), CORES]
     base = {field.name for field in fields(BaseQueueConf)}
     return {key if key in base else f"slurm_{key}": value for key, value in values.items()}
 
