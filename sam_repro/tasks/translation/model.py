@@ -113,11 +113,16 @@ class Embedding(nn.Module):
             self.weight[PAD] = 0
         self.register_buffer("sinusoids", sinusoids(256, c.width), persistent=False)
 
-    def forward(self, ids: Tensor, first: int = 0) -> Tensor:
-        """first: the position of the first column."""
-        positions = self.positions(first + ids.shape[1])[first:]
-        x = F.embedding(ids, self.weight) * math.sqrt(self.width) + positions.to(self.weight.dtype)
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self._scaled(ids) + self.positions(ids.shape[1]).to(self.weight.dtype)
         return F.dropout(x, self.dropout, self.training)
+
+    def at(self, ids: Tensor, position: int) -> Tensor:
+        """Of tokens that all have this position; without dropout."""
+        return self._scaled(ids) + self.positions(position + 1)[position].to(self.weight.dtype)
+
+    def _scaled(self, ids: Tensor) -> Tensor:
+        return F.embedding(ids, self.weight) * math.sqrt(self.width)
 
     def positions(self, length: int) -> Tensor:
         known = self.sinusoids
@@ -152,16 +157,19 @@ class Transformer(nn.Module):
             x = layer(x, seen)
         return x, seen
 
+    def decode(self, target_in: Tensor, memory: Tensor, memory_seen: Tensor | None) -> Tensor:
+        """[n, t, width]: what the decoder makes of each token."""
+        x = self.target(target_in)
+        for layer in self.decoder:
+            x = layer(x, None, memory, memory_seen)
+        return x
+
     def logits(self, states: Tensor) -> Tensor:
         return F.linear(states, self.target.weight)
 
     def forward(self, source: Tensor, target_in: Tensor) -> Tensor:
         """[tokens, symbols]: logits of what follows each token of `target_in` that is no padding, row by row."""
-        memory, seen = self.encode(source)
-        x = self.target(target_in)
-        for layer in self.decoder:
-            x = layer(x, None, memory, seen)
-        return self.logits(x[target_in != PAD])
+        return self.logits(self.decode(target_in, *self.encode(source))[target_in != PAD])
 
 
 def visible(ids: Tensor) -> Tensor | None:
