@@ -104,7 +104,7 @@ def _run(given: Words) -> int:
         case "claims":
             return commands.print_claims(table, form)
         case "discrepancies":
-            return commands.discrepancies(table or settings.get("table"), form)
+            return commands.discrepancies(table or settings.get("table"), form, results)
         case "plan":
             return commands.plan(
                 table, settings.get("budget", "paper"), settings.get("device") or found_device(), results, form, added

@@ -49,17 +49,20 @@ def print_claims(ref: str | None, form: str | None) -> int:
     return code
 
 
-def discrepancies(ref: str | None, form: str | None) -> int:
+def discrepancies(ref: str | None, form: str | None, results: Path) -> int:
     """Where papers, released code and this project differ: every row, or those that concern a table."""
-    from sam_repro.report import discrepancies_view
+    from sam_repro.report import discrepancies_view, write
     from sam_repro.tables.discrepancies import concerning, load
+    from sam_repro.tables.prices import prices
 
     rows = load()
     shown = concerning(spec.load(ref).concerning(), rows) if ref else list(rows.values())
+    own = [table for table in readable(spec.names())[0] if table.own]
+    costs = prices(write.joined(own, {"paper": _planned(own, "paper")}, _entries(results), results))
     if form == "json":
-        print(json.dumps(discrepancies_view.records(shown), indent=1, ensure_ascii=False))
+        print(json.dumps(discrepancies_view.records(shown, costs), indent=1, ensure_ascii=False))
     else:
-        print(discrepancies_view.text(shown), end="")
+        print(discrepancies_view.text(shown, costs), end="")
     return 0
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
 from sam_repro.report.page_parts import line, sortable
 from sam_repro.report.text import NONE
-from sam_repro.tables.discrepancies import Discrepancy, Effect, paper_names
+from sam_repro.tables.discrepancies import Discrepancy, paper_names
+from sam_repro.tables.prices import Price
 
 HEAD = (
     *("row", "paper", "the paper says", "the code does", "we do", "profile=official"),
@@ -18,9 +19,10 @@ HEAD = (
 _PLAIN = ("id", "paper", "topic", "says", "code", "ours", "official", "matters")
 SAME = "the same"
 RELEASED = "not released"
+Prices = Mapping[str, Sequence[Price]]  # by the row that they concern
 
 
-def records(rows: Sequence[Discrepancy]) -> list[dict[str, Any]]:
+def records(rows: Sequence[Discrepancy], prices: Prices) -> list[dict[str, Any]]:
     return [
         {
             **{
@@ -28,17 +30,27 @@ def records(rows: Sequence[Discrepancy]) -> list[dict[str, Any]]:
                 for key in ("id", "paper", "topic", "says", "code", "ours", "official", "matters")
             },
             "seen": {"paper": row.seen_paper, "code": row.seen_code},
-            "measured": row.measured and vars(row.measured),
+            "measured": [_record(price) for price in prices.get(row.id, ())],
         }
         for row in rows
     ]
 
 
-def text(rows: Sequence[Discrepancy]) -> str:
-    return "\n".join(_paragraphs(row) for row in rows)
+def _record(price: Price) -> dict[str, Any]:
+    found = price.difference
+    return {
+        **{key: getattr(price, key) for key in ("changed", "default", "unit", "runs", "planned", "table")},
+        "difference": found.value,
+        "interval": None if found.low is None else [found.low, found.high],
+        "rule": found.rule,
+    }
 
 
-def _paragraphs(row: Discrepancy) -> str:
+def text(rows: Sequence[Discrepancy], prices: Prices) -> str:
+    return "\n".join(_paragraphs(row, measured(prices.get(row.id, ()))) for row in rows)
+
+
+def _paragraphs(row: Discrepancy, effect: str) -> str:
     lines = (
         ("paper", row.says),
         ("code", row.code or RELEASED),
@@ -46,7 +58,7 @@ def _paragraphs(row: Discrepancy) -> str:
         ("official", row.official or SAME),
         ("matters", row.matters),
         ("seen", _seen(row)),
-        ("measured", measured(row.measured)),
+        ("measured", effect),
     )
     shown = [
         textwrap.fill(value, 110, initial_indent=f"  {key:<9} ", subsequent_indent=" " * 12, break_on_hyphens=False)
@@ -55,13 +67,19 @@ def _paragraphs(row: Discrepancy) -> str:
     return "\n".join((f"{row.id}  ({paper_names()[row.paper]}, {row.topic})", *shown, ""))
 
 
-def measured(effect: Effect | None) -> str:
-    if effect is None:
-        return "not yet"
-    return f"{effect.effect:+g} {effect.unit} [{effect.low:+g}, {effect.high:+g}], {effect.how}"
+def measured(prices: Sequence[Price]) -> str:
+    """ "+0.42 % [-0.31, +1.15]: ASAM, eta 0, less ASAM, the default (5 of 5 runs, paired by seed, ours/prices)"."""
+    return "; ".join(map(_price, prices)) or "not measured"
 
 
-def section(rows: Sequence[Discrepancy]) -> str:
+def _price(price: Price) -> str:
+    found = price.difference
+    inside = "" if found.low is None else f" [{found.low:+.2f}, {found.high:+.2f}]"
+    runs = f"{price.runs} of {price.planned} runs, {found.rule}, {price.table}"
+    return f"{found.value:+.2f} {price.unit}{inside}: {price.changed}, less {price.default} ({runs})"
+
+
+def section(rows: Sequence[Discrepancy], prices: Prices) -> str:
     """The page's table; a cell of another table links to a row by `anchor`."""
     if not rows:
         return ""
@@ -74,7 +92,7 @@ def section(rows: Sequence[Discrepancy]) -> str:
             row.ours,
             row.official or SAME,
             row.matters,
-            measured(row.measured) if row.measured else NONE,
+            measured(prices[row.id]) if row.id in prices else NONE,
             _seen(row),
         )
         lines.append(line(f"{number} {row.id}", HEAD, [escape(cell) for cell in cells], anchor=anchor(row.id)))

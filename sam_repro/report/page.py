@@ -16,6 +16,7 @@ from sam_repro.runs.run import Run
 from sam_repro.tables import discrepancies
 from sam_repro.tables.papers import papers
 from sam_repro.tables.points import points
+from sam_repro.tables.prices import prices
 from sam_repro.tables.results import Joined, Result, hardware, total_passes, versions
 from sam_repro.tables.table import Line
 from sam_repro.tables.verdicts import AGREES, DIFFERS
@@ -40,7 +41,7 @@ def render(tables: Sequence[Joined], entries: Mapping[str, Entry], results: Path
         *(_table(joined, results, compared) for joined in run),
         page_cells.section([*run, *rest]),
         *(_table(joined, results, compared) for joined in rest),
-        discrepancies_view.section(list(compared.values())),
+        discrepancies_view.section(list(compared.values()), prices(tables)),
         _cost(entries),
         f"<script>{script}</script></body></html>",
         "",
@@ -60,7 +61,7 @@ def _head(tables: Sequence[Joined], entries: Mapping[str, Entry], compared: bool
     paper = [result for joined in tables if joined.budget == "paper" for result in joined.results]
     claimed = [result for result in paper if result.cell.claim.mean is not None]
     kinds = [result.verdict.kind for result in claimed]
-    shown = [point for joined in tables for point in points(joined)]
+    shown = [point for joined in tables if not joined.table.own for point in points(joined)]
     seconds = sum(entry["seconds"] for entry in entries.values())
     facts = (
         (f"{sum(point.holds for point in shown)} of {len(shown)}", "points that were measured hold"),
@@ -98,6 +99,11 @@ def _table(joined: Joined, results: Path, compared: Rows) -> str:
             '<p class="warn">In <b>miniature</b>: small data, a small net of the same family, its values chosen on '
             "held-out data. It judges the paper's point, and no level.</p>"
         )
+    elif joined.table.own:
+        warning = (
+            '<p class="warn">A question of <b>our own</b>, in miniature: each row changes one choice of a default, and '
+            "no price carries over to another net.</p>"
+        )
     elif joined.budget != "paper":
         warning = (
             f'<p class="warn">Runs at the <b>{escape(joined.budget)}</b> budget, not the paper\'s: '
@@ -130,7 +136,7 @@ def _points(joined: Joined) -> str:
     levels = f"<p>The levels: {escape(counted)}.</p>" if counted else ""
     if not shown:
         return levels
-    return f"{levels}<p>The paper's point: {escape(text.points(shown))}.</p>{listing(map(text.point, shown))}"
+    return f"{levels}<p>{escape(text.points(shown))}.</p>{listing(map(text.point, shown))}"
 
 
 def _grid(joined: Joined, compared: Rows) -> str:
@@ -148,7 +154,7 @@ def _cell(joined: Joined, result: Result, column: Line, compared: Rows) -> str:
     count = f' <span class="soft">({result.succeeded}/{result.finished})</span>' if result.collapsed else ""
     measured = text.measured(ours, text.decimals(result)) if ours or result.finished else "not run"
     claimed, chip = "", ""
-    if not joined.table.is_miniature:
+    if not (joined.table.is_miniature or joined.table.own):
         has_claim = result.cell.claim.mean is not None
         claimed = f"claimed {escape(text.claimed(result.cell.claim))}" if has_claim else "claim not at hand"
         if result.finished:

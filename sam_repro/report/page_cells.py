@@ -30,7 +30,7 @@ def section(tables: Sequence[Joined]) -> str:
 
 
 def _kinds(joined: Joined, result: Result) -> tuple[str, str, str]:
-    budget = "miniature" if joined.table.is_miniature else joined.budget
+    budget = "miniature" if joined.table.is_miniature or joined.table.own else joined.budget
     return papers()[joined.table.paper].name, budget, result.verdict.kind.replace("_", " ")
 
 

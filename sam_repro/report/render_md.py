@@ -24,7 +24,7 @@ def render(joined: Joined) -> str:
         if counted := text.levels(joined):
             parts.append(f"The levels: {counted}.")
         if shown := points(joined):
-            parts.append(f"The paper's point: {text.points(shown)}.")
+            parts.append(f"{text.points(shown)}.")
             parts += [f"- {text.point(one)}" for one in shown]
         if tried := text.trials(joined):
             parts += [f"{tried[0]}.", grid(text.TRIAL, tried[1])]
@@ -35,6 +35,8 @@ def render(joined: Joined) -> str:
 
 
 def heading(joined: Joined) -> str:
+    if joined.table.own and joined.budget == "paper":
+        return f"{joined.table.ref}: a question of our own"
     if joined.table.is_miniature:
         return f"{joined.table.ref} in miniature: it judges the paper's point, and no level"
     return f"{joined.table.ref}" + (
@@ -89,7 +91,7 @@ def _grid(joined: Joined) -> str:
 
 def _both(joined: Joined, result: Result) -> str:
     ours = text.measured(joined.measured(result), text.decimals(result))
-    return ours if joined.table.is_miniature else f"{text.claimed(result.cell.claim)} → {ours}"
+    return ours if joined.table.is_miniature or joined.table.own else f"{text.claimed(result.cell.claim)} → {ours}"
 
 
 def _detail(joined: Joined, result: Result) -> list[str]:

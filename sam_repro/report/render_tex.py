@@ -29,8 +29,9 @@ def render(joined: Joined) -> str:
         cells = [joined.result(row.id, column.id) for column in table.columns]
         claims = [escape(text.claimed(result.cell.claim)) for result in cells]
         ours = [escape(text.measured(joined.measured(result), text.decimals(result))) for result in cells]
-        lines.append(f"    {escape(row.label)} & claimed & " + " & ".join(claims) + r" \\")
-        lines.append("     & measured & " + " & ".join(ours) + r" \\")
+        if not table.own:
+            lines.append(f"    {escape(row.label)} & claimed & " + " & ".join(claims) + r" \\")
+        lines.append(f"    {escape(row.label) if table.own else ''} & measured & " + " & ".join(ours) + r" \\")
     lines += [r"    \bottomrule", r"  \end{tabular}"]
     lines += [rf"  \par\footnotesize {escape(note)}" for note in notes(joined)]
     return "\n".join([*lines, r"\end{table}"]) + "\n"

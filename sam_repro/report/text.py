@@ -11,7 +11,7 @@ from sam_repro.tables.said import Answer
 from sam_repro.tables.statistics import Sample
 from sam_repro.tables.table import Claim
 from sam_repro.tables.tuning import trial_column
-from sam_repro.tables.verdicts import AGREES, DIFFERS, UNDECIDED, Difference
+from sam_repro.tables.verdicts import AGREES, DIFFERS, OPPOSITE, SAME, UNDECIDED, Difference
 
 NONE = "–"
 LEVELS = {AGREES: "agree", DIFFERS: "differ", UNDECIDED: "undecided"}
@@ -41,8 +41,14 @@ def difference(found: Difference | None, decimals: int) -> str:
     return NONE if found is None else found.said(decimals)
 
 
+OWN = {SAME: "higher", OPPOSITE: "lower", UNDECIDED: UNDECIDED}
+
+
 def point(shown: Shown) -> str:
     """ "40%: ASAM over SGD +5.47 [+4.41, +6.53], claimed +3.21: same sign shown"."""
+    if shown.own:
+        verdict = f"{OWN[shown.point.verdict]}{' so far' if shown.so_far else ''}"
+        return f"{shown.better}, less {shown.worse}: {shown.point.difference.said(2)}: {verdict}"
     measured = f"{shown.where}: {shown.better} over {shown.worse} {shown.point.difference.said(2)}"
     printed = "" if shown.pair.claimed is None else f", claimed {shown.pair.claimed:+.2f}"
     return f"{measured}{printed}: {shown.point.verdict}{' so far' if shown.so_far else ''}"
@@ -51,9 +57,14 @@ def point(shown: Shown) -> str:
 def points(shown: Sequence[Shown]) -> str:
     """How many of a table's points hold, in a sentence."""
     held = sum(one.holds for one in shown)
+    if any(one.own for one in shown):
+        return (
+            f"The differences: {held} of {len(shown)} stand after Holm's correction; if there were none, "
+            f"{by_chance(shown):.1f} would leave out 0 by chance"
+        )
     return (
-        f"{held} of {len(shown)} points hold after Holm's correction; {by_chance(shown):.1f} would show their sign by "
-        "chance if none did"
+        f"The paper's point: {held} of {len(shown)} points hold after Holm's correction; {by_chance(shown):.1f} would "
+        "show their sign by chance if none did"
     )
 
 

@@ -19,7 +19,7 @@ FILE = CONFIGS.parent / "docs" / "discrepancies.yaml"
 OF_METHODS = {"gsam": "GSAM", "lpf_sgd": "LPF-SGD", "esam": "ESAM", "fishersam": "FisherSAM", "all": "all three"}
 TOPICS = ("method", "recipe", "model", "data", "text")
 _TEXTS = ("says", "ours", "matters")
-_NEEDED = ("id", "paper", "topic", "says", "code", "ours", "official", "matters", "seen", "measured")
+_NEEDED = ("id", "paper", "topic", "says", "code", "ours", "official", "matters", "seen")
 
 
 @dataclass(frozen=True)
@@ -29,17 +29,6 @@ class Check:
     overrides: tuple[str, ...]
     default: Fields
     official: Fields  # with profile=official; empty where that would say nothing
-
-
-@dataclass(frozen=True)
-class Effect:
-    """A row's measured effect, ours less the alternative's."""
-
-    effect: float
-    low: float
-    high: float
-    unit: str
-    how: str
 
 
 @dataclass(frozen=True)
@@ -54,7 +43,6 @@ class Discrepancy:
     matters: str
     seen_paper: str | None
     seen_code: str | None
-    measured: Effect | None
     checks: tuple[Check, ...]
 
 
@@ -131,7 +119,6 @@ def _row(where: str, data: Any) -> Discrepancy:
         matters=texts["matters"],
         seen_paper=seen_paper,
         seen_code=seen_code,
-        measured=_effect(f"{where} measured", fields["measured"]),
         checks=tuple(_check(f"{where} checks", check) for check in checks),
     )
 
@@ -142,21 +129,6 @@ def _check(where: str, data: Any) -> Check:
     if not isinstance(overrides, list) or not all(isinstance(x, str) and "=" in x for x in overrides):
         raise UserError(f"{where}: overrides must be a list of key=value, is {overrides!r}")
     return Check(tuple(overrides), mapping(where, fields["default"]), mapping(where, fields.get("official", {})))
-
-
-def _effect(where: str, data: Any) -> Effect | None:
-    if data is None:
-        return None
-    keys = ("effect", "interval", "unit", "how")
-    fields = known_keys(where, data, set(keys))
-    interval = fields.get("interval")
-    numbers = [fields.get("effect"), *(interval if isinstance(interval, list) else [])]
-    if len(numbers) != 3 or not all(isinstance(n, int | float) for n in numbers):
-        raise UserError(f"{where}: must be a number `effect` and its `interval: [low, high]`")
-    effect, low, high = (float(n) for n in numbers)
-    if not low <= effect <= high:
-        raise UserError(f"{where}: the effect {effect:g} is outside its interval [{low:g}, {high:g}]")
-    return Effect(effect, low, high, *(_text(f"{where} {key}", fields.get(key)) for key in keys[2:]))
 
 
 def _text(where: str, value: Any) -> str:

@@ -11,7 +11,7 @@ from sam_repro.tables.said import Answer
 from sam_repro.tables.said import judged as judge_said
 from sam_repro.tables.statistics import COVERAGE
 from sam_repro.tables.table import Pair
-from sam_repro.tables.verdicts import SAME, Point, holm, point
+from sam_repro.tables.verdicts import SAME, UNDECIDED, Point, holm, point
 
 # Of a lost effect, to be shown with the claimed sign all the same.
 CHANCE = (1 - COVERAGE) / 2
@@ -25,7 +25,8 @@ class Shown:
     worse: str
     point: Point
     so_far: bool  # not all runs of both have ended
-    holds: bool  # the sign stands after Holm's correction over the table's pairs
+    holds: bool  # the sign, of an own question either sign, stands after Holm's correction over the table's pairs
+    own: bool = False  # a question of our own: nobody claims which is the better one
 
 
 def points(joined: Joined) -> list[Shown]:
@@ -43,9 +44,13 @@ def points(joined: Joined) -> list[Shown]:
             found.append((pair, point(difference, claimed), _unfinished(better) or _unfinished(worse)))
     stands = holm([1.0 if p.difference.p is None else p.difference.p for _, p, _ in found])
     return [
-        Shown(pair, *_labels(joined, pair), p, so_far, ok and p.verdict == SAME)
+        Shown(pair, *_labels(joined, pair), p, so_far, ok and _counts(p, own=joined.table.own), joined.table.own)
         for (pair, p, so_far), ok in zip(found, stands, strict=True)
     ]
+
+
+def _counts(found: Point, *, own: bool) -> bool:
+    return found.verdict != UNDECIDED if own else found.verdict == SAME
 
 
 def said(joined: Joined) -> list[Answer]:
@@ -79,4 +84,4 @@ def _labels(joined: Joined, pair: Pair) -> tuple[str, str, str]:
 
 def by_chance(shown: Sequence[Shown]) -> float:
     """How many signs would show if every effect were lost."""
-    return CHANCE * len(shown)
+    return sum(2 * CHANCE if one.own else CHANCE for one in shown)

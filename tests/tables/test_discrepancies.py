@@ -22,7 +22,6 @@ ROW: dict[str, Any] = {
     "official": None,
     "matters": "here",
     "seen": {"paper": "section 1", "code": "file.py"},
-    "measured": None,
     "checks": [{"overrides": ["method=asam"], "default": {"method.eta": 0.01}}],
 }
 
@@ -60,15 +59,6 @@ def test_what_differs_under_the_official_profile_is_said_to() -> None:
         differs = any(check.official != check.default for check in row.checks if check.official)
         assert not differs or row.official, f"{row.id}: `official` is null, but its checks differ"
         assert not row.official or differs or row.topic == "text", f"{row.id}: no check shows what `official` says"
-
-
-def test_a_measured_effect_has_its_interval(tmp_path: Path) -> None:
-    effect = {"effect": -0.1, "interval": [-0.3, 0.1], "unit": "%", "how": "5 seeds"}
-    row = read(tmp_path, {**ROW, "measured": effect})["a"]
-    assert (row.measured.effect, row.measured.low, row.measured.high) == (-0.1, -0.3, 0.1)
-    for wrong in ({"interval": [0.0, 0.1]}, {"interval": [0.1]}, {"effect": "much"}, {"unit": ""}, {"n": 5}):
-        with pytest.raises(UserError, match="row a measured"):
-            read(tmp_path, {**ROW, "measured": {**effect, **wrong}})
 
 
 @pytest.mark.parametrize("missing", sorted(ROW.keys() - {"checks"}))
