@@ -5,6 +5,8 @@
     sam-repro bench input    augmented batches, against torchvision's PIL DataLoader
     sam-repro bench start    --help, --cfg job, a mistake, the plan of every table
     sam-repro bench train    the default SAM step, against a plain fp32 loop around pytorch_optimizer's SAM
+    sam-repro bench decode   beam search over 32 sentences, against one at a time
+    sam-repro bench translation   training on translations, against torch.nn.Transformer and padded batches
 
 Absolute times belong to one machine; ratios are measured side by side, contestants taking turns in one run. The bars
 are the project's own; the exit code is 0 whether they are met or not. Set OMP_NUM_THREADS to the cores that are free;
@@ -104,9 +106,23 @@ def train(options: Options) -> Measured:
     return bench_train.run(model, rounds, options.batch, clock), bench_train.table
 
 
-BENCHES = {"update": update, "step": step, "input": input_, "start": start, "train": train}
+def decode(options: Options) -> Measured:
+    from sam_repro.bench import decode as bench_decode
+
+    return bench_decode.run(rounds=options.rounds or 3, clock=options.clock or "wall"), bench_decode.table
+
+
+def translation(options: Options) -> Measured:
+    from sam_repro.bench import translation as bench_translation
+
+    return bench_translation.run(rounds=options.rounds or 5, clock=options.clock or "wall"), bench_translation.table
+
+
+BENCHES = {"update": update, "step": step, "input": input_, "start": start, "train": train, "decode": decode,
+           "translation": translation}  # fmt: skip
 # Which of the options a bench reads; --rounds and --json are everybody's.
-TAKES = {"update": {"model"}, "step": {"model", "methods", "clock"}, "train": {"model", "clock"}}
+TAKES = {"update": {"model"}, "step": {"model", "methods", "clock"}, "train": {"model", "clock"},
+         "decode": {"clock"}, "translation": {"clock"}}  # fmt: skip
 
 
 FLAGS = {"--json": False} | dict.fromkeys(("--rounds", "--batch", "--model", "--methods", "--clock"), True)
@@ -116,7 +132,7 @@ USAGE = f"""{__doc__}
   --batch N        step, train: images a step (128)
   --model NAME     step, train: a name of configs/model (resnet18); update: one of its lists
   --methods A,B    step: names of configs/method; left out: every kind
-  --clock wall|cpu step, train: wall time, or CPU time for a busy machine"""
+  --clock wall|cpu step, train, decode, translation: wall time, or CPU time for a busy machine"""
 
 
 @command

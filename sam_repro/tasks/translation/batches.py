@@ -44,12 +44,13 @@ class Epochs:
         return len(self._batches)
 
     def __call__(self, epoch: int) -> list[Ids]:
-        """The epoch's batches in order: ids of pairs, each pair once."""
+        """The epoch's batches in order: ids of pairs, each pair once; shuffled, so that parts of a batch are alike."""
         order = permutation(len(self._kind), key(self.seed, epoch, Draw.order)).numpy()
         instead = np.empty_like(order)
         instead[self._by_kind] = order[np.argsort(self._kind[order], kind="stable")]
         turns = permutation(len(self), key(self.seed, epoch, Draw.order, 1)).tolist()
-        return [instead[self._batches[i]] for i in turns]
+        batches = [instead[self._batches[i]] for i in turns]
+        return [b[permutation(len(b), key(self.seed, epoch, Draw.order, 2, i)).numpy()] for i, b in enumerate(batches)]
 
 
 def in_order(lengths: Ids, most: int) -> list[Ids]:
@@ -67,11 +68,6 @@ def _cut(order: Ids, lengths: Ids, most: int) -> list[Ids]:
             found.append(order[first:i])
             first, longest = i, length
     return [*found, order[first:]] if len(order) else found
-
-
-def share(batch: Ids, rank: int, ranks: int) -> Ids:
-    """A rank's part of a batch: every so many-th pair, so that all have pairs of every length. May be empty."""
-    return batch[rank::ranks]
 
 
 @dataclass(frozen=True)

@@ -159,7 +159,7 @@ class Transformer(nn.Module):
 
     def decode(self, target_in: Tensor, memory: Tensor, memory_seen: Tensor | None) -> Tensor:
         """[n, t, width]: what the decoder makes of each token."""
-        x = self.target(target_in)
+        x: Tensor = self.target(target_in)
         for layer in self.decoder:
             x = layer(x, None, memory, memory_seen)
         return x
