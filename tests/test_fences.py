@@ -5,11 +5,15 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
-from importlib.metadata import packages_distributions
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from pathlib import Path
 
 from commands import ROOT
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from sam_repro import CONFIGS
 
@@ -202,6 +206,29 @@ def test_what_is_imported_is_pinned() -> None:
             for owner in owners.get(top, []):
                 if top not in ("sam_repro", "hydra_plugins"):
                     assert owner.lower() in pinned, f"{file.name} imports {top}: pin {owner} in constraints.txt"
+
+
+def test_what_an_install_brings_is_pinned_whole() -> None:
+    """What pyproject.toml asks for and what that needs in its turn, as far as it is installed here."""
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pinned = {canonicalize_name(line.partition("==")[0]) for line in lines if "==" in line}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [
+        *project["dependencies"],
+        *(line for lines in project["optional-dependencies"].values() for line in lines),
+    ]
+    todo, seen = [(Requirement(line), "") for line in wanted], set[tuple[str, str]]()
+    while todo:
+        asked, extra = todo.pop()
+        for part in ("", *asked.extras):
+            place = (canonicalize_name(asked.name), part)
+            if place in seen or (asked.marker and not asked.marker.evaluate({"extra": extra})):
+                continue
+            seen.add(place)
+            with suppress(PackageNotFoundError):
+                todo += [(Requirement(line), part) for line in distribution(asked.name).requires or []]
+    assert len(seen) > 100
+    assert {name for name, _ in seen} - pinned == set(), "pin them in constraints.txt"
 
 
 def test_files_stay_readable() -> None:
