@@ -55,6 +55,8 @@ def main(words: list[str]) -> int:
     wanted = options(words)
     run = finished_run(Path(wanted.get("results_dir", "results")), wanted.get("run", ""))
     config = configured(stored(run), wanted)
+    if config.task is not None:
+        raise UserError(f"run={run.id} learnt task={config.task}, which judges it after every epoch: see runs show")
     names = [n.strip() for n in wanted.get("on", config.dataset.name.value).strip("[]").split(",")]
     found = evaluations(config, run, names)
     # Before they are kept: whatever is wrong with the ledger, hours of work can be read on the screen.
@@ -143,13 +145,18 @@ def configured(config: Config, wanted: Mapping[str, str]) -> Config:
 
 def trained(config: Config, file: Path) -> nn.Module:
     """The model with the weights in a file of the run. Those it started from may be gone, or need a download."""
+    import torch
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     from sam_repro import models
+    from sam_repro.train import task_of
 
-    bare = replace(config.model, pretrained=False, weights=None, weights_sha256=None)
-    model = models.build(bare, config.dataset.classes, config.dataset.image_size)
+    if config.task is None:
+        bare = replace(config.model, pretrained=False, weights=None, weights_sha256=None)
+        model = models.build(bare, config.dataset.classes, config.dataset.image_size)
+    else:
+        model = task_of(config, torch.device("cpu")).build()
     try:
         model.load_state_dict(load_file(file))
     except (OSError, SafetensorError, RuntimeError) as error:
@@ -165,9 +172,10 @@ def evaluations(config: Config, run: Run, names: list[str]) -> dict[str, float]:
     import torch
 
     from sam_repro.data.evaluations import NAMES, corruption_scores, evaluation_sets
-    from sam_repro.engine.evaluate import accuracy
+    from sam_repro.engine.precision import forward
     from sam_repro.engine.ranks import device_of
     from sam_repro.engine.setup import before_cuda, prepare
+    from sam_repro.tasks.classification.task import accuracy
 
     known = (*NAMES, *(name for name in choices("dataset") if name not in NAMES))
     for name in names:
@@ -182,13 +190,17 @@ def evaluations(config: Config, run: Run, names: list[str]) -> dict[str, float]:
     model = trained(config, run.weights).to(device).eval()
     if config.runtime.channels_last:
         model = model.to(memory_format=torch.channels_last)
+
+    def computed(*inputs: torch.Tensor) -> torch.Tensor:
+        return forward(model, inputs, config.runtime)
+
     found: dict[str, float] = {}
     for name, data in others.items():
         found[f"{name}_accuracy"] = plain_accuracy(model, data, config, device)
     for name in (name for name in names if name in NAMES):
         single = {}
         for test in evaluation_sets(name, config.dataset, device):
-            single[test.name] = accuracy(model, test, config, device)
+            single[test.name] = accuracy(computed, test, config.loop.eval_batch)
             print(f"{test.name:32} {100 * single[test.name]:8.2f}", file=sys.stderr, flush=True)
         if name == "c":
             scores = corruption_scores(single)
@@ -200,12 +212,13 @@ def evaluations(config: Config, run: Run, names: list[str]) -> dict[str, float]:
 
 def plain_accuracy(model: nn.Module, data: DatasetConfig, config: Config, device: torch.device) -> float:
     """In percent, over a data set's whole test half."""
-    from sam_repro.data.loading import load
     from sam_repro.engine.evaluate import evaluate
     from sam_repro.engine.ranks import Ranks
+    from sam_repro.tasks.classification.task import Classification
 
-    found = load(replace(data, train_images=data.classes), AugmentConfig(), BudgetConfig(), config.seed, device)
-    return evaluate(model, found.test, config, Ranks(0, 1, device))["test_accuracy"]
+    few = replace(data, train_images=data.classes)
+    task = Classification.load(replace(config, dataset=few, augment=AugmentConfig(), budget=BudgetConfig()), device)
+    return evaluate(model, task, config, Ranks(0, 1, device))["test_accuracy"]
 
 
 def keep(run: Run, found: dict[str, float]) -> bool:

@@ -1,7 +1,7 @@
 """Code of the user's own, named `package.module:attribute` and found on Python's path.
 
-What may be named so: a model, a reader of data, and a method's direction, geometry and descent. A run is known by what
-stands in the attribute's module, not by where it lies: when the run is made the name gets a digest of it,
+What may be named so: a task, a model, a reader of data, and a method's direction, geometry and descent. A run is known
+by what stands in the attribute's module, not by where it lies: when the run is made the name gets a digest of it,
 `package.module:attribute@digest`, and keeps it wherever the configuration goes. So a module edited since is another
 run, and a stored run refuses to be opened with it. Other modules that this one imports are not part of it. Imports no
 torch; the user's module may.

@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from inspect import get_annotations
 from typing import NoReturn
 
 import torch
 from omegaconf import OmegaConf
 from torch import Tensor
 
-from sam_repro import data as data_room
-from sam_repro import methods, models, signals
+from sam_repro import methods, models, own, signals
 from sam_repro.config.budget import epochs, warmup_epochs
 from sam_repro.config.identity import as_values
-from sam_repro.config.metric import metrics_of
 from sam_repro.config.schema import Config, Precision
 from sam_repro.engine import optimizer as optimizers
 from sam_repro.engine.batchnorm import RunningStatistics
@@ -29,6 +28,7 @@ from sam_repro.engine.schedule import Schedule
 from sam_repro.engine.setup import before_cuda, prepare
 from sam_repro.engine.state import TrainState
 from sam_repro.engine.step import Stepper
+from sam_repro.engine.task import Task
 from sam_repro.errors import DISK_FULL, FULL, INTERRUPTED, UserError, end
 from sam_repro.files.atomic import in_the_way
 from sam_repro.files.lines import encode_indented
@@ -41,6 +41,8 @@ from sam_repro.runs.entry import entry_of
 from sam_repro.runs.lease import DONE, FAILED, STOPPED, Lease, kept, to_train
 from sam_repro.runs.outcome import already, finished, in_words
 from sam_repro.runs.run import Run
+from sam_repro.tasks.classification.task import Classification
+from sam_repro.tasks.described import recorded
 
 ALONE = (
     "srun started several tasks of this command, and one of them trains this run already: for one run on 8 GPUs ask "
@@ -54,7 +56,7 @@ def train(run: Run, config: Config) -> int:
     before_cuda(config.runtime)
     ranks = Ranks.join(config.runtime)
     try:
-        data, loop = prepared(config, ranks)
+        loop = prepared(config, ranks)
         with leased(run, ranks) as ours:
             # Seen while it is ours: another process may have finished the run while this one was starting.
             summary = ranks.share(finished(run) if ranks.main else None) if ours else None
@@ -67,7 +69,7 @@ def train(run: Run, config: Config) -> int:
             else:
                 if summary is not None:
                     forget(run, ranks)
-                code = carry_out(run, config, data, loop)
+                code = carry_out(run, config, loop)
     except OSError as error:
         if error.errno not in FULL:
             raise
@@ -83,15 +85,28 @@ def train(run: Run, config: Config) -> int:
     return code
 
 
-def prepared(config: Config, ranks: Ranks) -> tuple[data_room.Data, Loop]:
+def task_of(config: Config, device: torch.device) -> Task:
+    """What the run learns, its data loaded."""
+    if config.task is None:
+        return Classification.load(config, device)
+    made = own.load("task", config.task)(config, device)
+    lacking = [name for name in (*get_annotations(Task), *vars(Task)) if name[0] != "_" and not hasattr(made, name)]
+    if lacking:
+        name = config.task.partition("@")[0]
+        raise UserError(f"task={name} returns a {type(made).__name__} without {', '.join(lacking)}: see engine/task.py")
+    task: Task = made
+    return task
+
+
+def prepared(config: Config, ranks: Ranks) -> Loop:
     """Everything that a run needs, in memory; nothing is written yet."""
     # ------------------------------------------------------------------------------------------------ what is trained
     prepare(config.runtime, config.seed, int(os.environ.get("LOCAL_WORLD_SIZE", 1)))
-    data = data_room.load(config.dataset, config.augment, config.budget, config.seed, ranks.device)
-    model = models.build(config.model, data.classes, config.dataset.image_size).to(ranks.device)
+    task = task_of(config, ranks.device)
+    model = task.build().to(ranks.device)
     if config.runtime.channels_last:
         model = model.to(memory_format=torch.channels_last)
-    forward: Callable[[Tensor], Tensor] = torch.compile(model) if config.runtime.compile else model
+    forward: Callable[..., Tensor] = torch.compile(model) if config.runtime.compile else model
 
     # -------------------------------------------------------------------------------------------------- how it learns
     can_overflow = config.runtime.precision is Precision.fp16
@@ -100,25 +115,30 @@ def prepared(config: Config, ranks: Ranks) -> tuple[data_room.Data, Loop]:
     except ValueError as error:  # a scope that none of this model's parameters is in
         raise UserError(str(error)) from error
     optimizer = optimizers.build(config.base_optimizer, model)
-    batch, count = config.loop.batch_size, data.train.size
-    if count < batch:
-        raise UserError(f"loop.batch_size={batch} exceeds the {count} training images: lower it")
+    batch, count = config.loop.batch_size, total(task)
+    if task.train.steps(batch, True) < 1:
+        raise UserError(f"loop.batch_size={batch} exceeds the {count} training {task.unit}: lower it")
     larger = config.method.ascent_batch
     if larger is not None and larger > count:
-        # It would hold the same images several times over, at the price of as many passes.
-        raise UserError(f"method.ascent_batch={larger} exceeds the {count} training images: lower it")
-    steps = count // batch if config.loop.drop_last else -(-count // batch)
+        # It would hold the same examples several times over, at the price of as many passes.
+        raise UserError(f"method.ascent_batch={larger} exceeds the {count} training {task.unit}: lower it")
+    steps = task.train.steps(batch, config.loop.drop_last)
     steps = min(steps, config.budget.max_steps or steps)
     schedule = Schedule(config.schedule, config.base_optimizer.lr, steps, epochs(config), warmup_epochs(config))
     state = TrainState(
         model, method, optimizer, RunningStatistics(model, config.loop.batchnorm), LossScale(can_overflow)
     )
-    stepper = Stepper(config, state, schedule, data.train, ranks, forward)
-    return data, Loop(config, state, stepper, data, ranks)
+    stepper = Stepper(config, task, state, schedule, ranks, forward)
+    return Loop(config, state, stepper, task, ranks)
 
 
-def carry_out(run: Run, config: Config, data: data_room.Data, loop: Loop) -> int:
-    metrics = metrics_of(config)
+def total(task: Task) -> int:
+    """What an epoch's examples weigh."""
+    return task.train.size if task.train.weights is None else round(float(task.train.weights.sum()))
+
+
+def carry_out(run: Run, config: Config, loop: Loop) -> int:
+    task, metrics = loop.task, loop.task.metrics
     ranks, steps = loop.ranks, loop.stepper.schedule.steps
     checkpoints = Checkpoints(run.checkpoints, ranks)
     gpus = [torch.cuda.get_device_name(ranks.device)] * ranks.world if ranks.device.type == "cuda" else []
@@ -147,11 +167,12 @@ def carry_out(run: Run, config: Config, data: data_room.Data, loop: Loop) -> int
         if ranks.main:
             write_atomic(run.config, OmegaConf.to_yaml(OmegaConf.create(as_values(config))))
             write_atomic(run.env, encode_indented(env))
+            write_atomic(run.described, encode_indented({"described": recorded(metrics)}))
 
         keeper = Keeper(run, config.loop, metrics[0], read(run.path)) if ranks.main else None
 
         # ------------------------------------------------------------------------------------------------------ train
-        passes = config.method.passes(config.loop.batch_size, data.train.size)
+        passes = config.method.passes(config.loop.batch_size, total(task))
         if passes > EXPENSIVE:
             recorder.say(f"a step costs {passes:.0f} passes over a batch, this run {passes * steps:.0f}")
         try:
@@ -168,7 +189,8 @@ def carry_out(run: Run, config: Config, data: data_room.Data, loop: Loop) -> int
             records = read(run.path)
             summary = summarise(
                 records, status, metrics=metrics, passes=loop.progress.step * passes, wall_seconds=loop.seconds(),
-                run_id=run.id, parameters=models.count_parameters(loop.state.model), data=data.facts,
+                unit=task.unit, run_id=run.id, parameters=models.count_parameters(loop.state.model),
+                data=task.facts,
             )  # fmt: skip
             recorder.close(summary)
             archive.keep(run)

@@ -8,6 +8,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from pathlib import Path
 
@@ -68,7 +69,7 @@ LAYERS: tuple[tuple[str, int], ...] = (
     ("errors", 0), ("files", 0), ("machine", 0), ("own", 0), ("signals", 0), ("words", 0), ("sam_repro", 0),
     *((f"methods.{name}", 1) for name in ("spec", "axes", "option", "own", "moment", *AXES_OF_METHODS)),
     ("models.catalog", 1), ("models.cost", 1), ("data.declared", 1), ("data.listing", 1),
-    ("data.layouts", 1),
+    ("data.layouts", 1), ("tasks.metric", 1), ("tasks.described", 1), ("tasks.classification.declared", 1),
     ("config", 2),
     ("record", 3),
     ("data.fetch", 6), ("data", 4), ("models", 4), ("methods", 4), ("engine", 5), ("tasks", 5),
@@ -96,6 +97,9 @@ STRANGERS = (
     (("data", "models", "methods", "engine"), ("runs", "tables", "report", "sweep")),
     (("report",), ("sweep",)),
     (("methods",), ("data", "models")),
+    # The engine owns the protocol, tasks fulfil it, and who starts a run joins them.
+    (("engine",), ("tasks", "data", "models")),
+    (("tasks",), ("runs", "tables", "report", "sweep", "methods")),
 )
 
 
@@ -107,6 +111,7 @@ def layer_of(module: str) -> int:
     return next(layer for prefix, layer in LAYERS if belongs(module, (prefix,)))
 
 
+@cache
 def modules() -> dict[str, Path]:
     """Every module's name inside the package, and its file."""
     found = {}
@@ -120,6 +125,7 @@ def is_option(module: str) -> bool:
     return belongs(module, tuple(f"methods.{name}" for name in AXES_OF_METHODS))
 
 
+@cache
 def known(file: Path, called: bool = True) -> set[str]:
     """The project's modules that a file imports, by their names inside the package."""
     names, found = modules(), set()
@@ -178,6 +184,17 @@ def test_the_engine_names_no_method() -> None:
         words = {n.value for n in ast.walk(ast.parse(file.read_text())) if isinstance(n, ast.Constant)}
         assert not names & {w for w in words if isinstance(w, str)}, file.name
         assert "method.name" not in file.read_text(), file.name
+
+
+def test_the_engine_names_no_task() -> None:
+    """Nor what only one of them knows."""
+    words = ("image", "sentence", "logit", "accuracy", "top5", "bleu", "classes", "labels")
+    for file in files("engine"):
+        nodes = list(ast.walk(ast.parse(file.read_text())))
+        docs = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}  # which may give examples
+        nodes = [n for n in nodes if isinstance(n, ast.Name | ast.Attribute | ast.Constant) and id(n) not in docs]
+        texts = {str(getattr(n, "id", getattr(n, "attr", getattr(n, "value", "")))) for n in nodes}
+        assert not [(word, text) for word in words for text in texts if word in text.lower()], file.name
 
 
 def test_hydra_appears_in_three_places_only() -> None:

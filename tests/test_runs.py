@@ -133,7 +133,7 @@ def test_the_first_lines_name_the_run_and_a_finished_run_trains_nothing(tmp_path
     run = the_run(tmp_path)
     assert first.stdout.splitlines()[0] == f"run {run.name} in results/runs/{run.name}"
     assert {f.name for f in run.iterdir()} >= {
-        "config.yaml", "env.json", "metrics.jsonl", "summary.json", "weights.safetensors", "DONE",
+        "config.yaml", "env.json", "described.json", "metrics.jsonl", "summary.json", "weights.safetensors", "DONE",
     }  # fmt: skip
     summary = json.loads((run / "summary.json").read_text())
     assert summary["status"] == "done"

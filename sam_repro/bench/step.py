@@ -15,8 +15,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from sam_repro import data as data_room
-from sam_repro import methods, models
+from sam_repro import methods
 from sam_repro.bench.timing import Bar, hardware, milliseconds, ratio, stopwatch, take_turns
 from sam_repro.config.compose import compose
 from sam_repro.config.schema import Config
@@ -28,6 +27,7 @@ from sam_repro.engine.schedule import Schedule
 from sam_repro.engine.setup import prepare
 from sam_repro.engine.state import TrainState
 from sam_repro.engine.step import Stepper
+from sam_repro.tasks.classification.task import Classification
 
 METHODS = (
     "plain", "sam", "asam", "asam_bias", "asam_filter", "asam_linf", "fsam", "fasam", "fishersam", "ffishersam", "rsam",
@@ -54,12 +54,12 @@ class Trainer:
     def __init__(self, c: Config, clock: str = "wall") -> None:
         prepare(c.runtime, seed=0, local_ranks=1)
         self.ranks = Ranks(0, 1, torch.device("cpu"))
-        self.data = data_room.load(c.dataset, c.augment, c.budget, 0, self.ranks.device)
-        self.model = models.build(c.model, self.data.classes, c.dataset.image_size)
+        self.task = Classification.load(c, self.ranks.device)
+        self.data, self.model = self.task.train, self.task.build()
         if c.runtime.channels_last:
             self.model = self.model.to(memory_format=torch.channels_last)
         self.config, self.clock = c, clock
-        self.ids = self.data.train.order(0)[: c.loop.batch_size]
+        self.ids = self.data.order(0)[: c.loop.batch_size]
 
     def step(self, c: Config) -> Callable[[], float]:
         """Seconds of a step as this configuration takes it, the mean over its cadence."""
@@ -68,7 +68,7 @@ class Trainer:
         base = optimizer.build(c.base_optimizer, self.model)
         statistics, scale = RunningStatistics(self.model, c.loop.batchnorm), LossScale(enabled=False)
         state = TrainState(self.model, estimator, base, statistics, scale)
-        stepper = Stepper(c, state, schedule, self.data.train, self.ranks)
+        stepper = Stepper(c, self.task, state, schedule, self.ranks)
         every, done = c.method.point.between.every, 0
 
         def turn() -> None:
@@ -82,7 +82,7 @@ class Trainer:
 
     def loop(self) -> Callable[[], float]:
         """A plain SGD step in the same precision, as one writes it by hand."""
-        batch = self.data.train.gather(self.ids, 0)
+        batch = self.data.gather(self.ids, 0)
         base = optimizer.build(self.config.base_optimizer, self.model)
         images = batch.images.contiguous(memory_format=torch.channels_last)
 
@@ -105,7 +105,7 @@ def run(
     taken = take_turns(contestants, rounds)
     ratios = {name: round(ratio(taken[name], taken["plain"]), 3) for name in contestants}
     bars = [Bar("SAM step / SGD step", ratios["sam"], AT_MOST, at_least=False)] if "sam" in ratios else []
-    size, runtime = trainer.data.train.size, trainer.config.runtime
+    size, runtime = trainer.data.size, trainer.config.runtime
     return {
         "hardware": hardware(),
         "settings": {"model": model, "batch": batch, "clock": clock, "precision": runtime.precision.value,

@@ -80,6 +80,8 @@ def _pinned(config: Config) -> Config:
         named = {field: name for field in fields_ if ":" in (name := getattr(node, field) or "")}
         found = {field: own.pinned(f"{part}.{field}", name) for field, name in named.items()}
         config = replace(config, **{part: replace(node, **found)}) if found else config
+    if config.task is not None:
+        config = replace(config, task=own.pinned("task", config.task))
     return replace(config, method=config.method.settled())
 
 

@@ -110,5 +110,5 @@ ALWAYS = frozenset({
     "budget.epochs", "budget.max_epochs", "budget.train_images", "budget.test_images", "budget.max_steps",
     "budget.max_batch", "budget.overfit",
     "loop.batch_size", "loop.micro_batch", "loop.loss", "loop.clip_norm", "loop.drop_last",
-    "runtime.precision", "seed", "on_divergence",
+    "runtime.precision", "task", "seed", "on_divergence",
 })  # fmt: skip

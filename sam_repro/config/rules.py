@@ -114,6 +114,7 @@ def _between(c: Config) -> Iterator[tuple[str, bool, str]]:
            "must be true for runtime.precision=fp16: small gradients vanish without it; or use bf16")  # fmt: skip
     own = c.dataset.name is Source.own and not is_named(c.dataset.reader or "")
     yield "dataset.reader", own, f"must be package.module:attribute for dataset=own, is {c.dataset.reader!r}"
+    yield "task", not is_named(c.task or "a:b"), f"must be package.module:attribute, or null; is {c.task!r}"
     recipe = recipe_epochs(c)
     yield "schedule.warmup_epochs", c.schedule.warmup_epochs > recipe, f"exceeds the run's {recipe} epochs"
 

@@ -210,6 +210,7 @@ class Config:
     loop: LoopConfig = field(default_factory=LoopConfig)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
     track: TrackConfig = field(default_factory=TrackConfig)
+    task: str | None = None  # of one's own: package.module:attribute (sam_repro/engine/task.py); null: the data set's
     seed: int = 0
     on_divergence: OnDivergence = OnDivergence.stop  # a NaN or infinite loss collapses the run: stop there, or go on
     results_dir: str = "results"

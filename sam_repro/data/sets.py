@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -19,9 +19,14 @@ class Batch:
     targets: Tensor  # int64 [n], or float32 [n, classes] where targets are soft
     ids: Tensor  # int64 [n], on the device: which samples of the set these are
 
+    def take(self, which: slice | Tensor) -> Self:
+        return type(self)(self.images[which], self.targets[which], self.ids[which])
+
 
 class TrainData(ABC):
-    """A training set whose order and augmentation are pure functions of (seed, epoch, sample id)."""
+    """A training set whose order and augmentation are pure functions of (seed, epoch, sample id). Each weighs one."""
+
+    weights: Tensor | None = None
 
     def __init__(self, size: int, seed: int) -> None:
         self.size = size
@@ -31,6 +36,14 @@ class TrainData(ABC):
     def order(self, epoch: int) -> Tensor:
         """The epoch's permutation of all ids, an int64 tensor on the CPU."""
         return permutation(self.size, key(self.seed, epoch, Draw.order))
+
+    def steps(self, batch_size: int, drop_last: bool) -> int:
+        return self.size // batch_size if drop_last else -(-self.size // batch_size)
+
+    def batches(self, epoch: int, batch_size: int, drop_last: bool) -> list[Tensor]:
+        """The epoch's order, in parts of `batch_size`; the last of them shorter, or left out."""
+        order, steps = self.order(epoch), self.steps(batch_size, drop_last)
+        return [order[i * batch_size : (i + 1) * batch_size] for i in range(steps)]
 
     def other(self, epoch: int, step: int, n: int) -> Tensor:
         """n ids of a random batch independent of the step's own: a slice of a second permutation of the epoch."""

@@ -1,8 +1,8 @@
 """One forward and backward pass over a shard of the batch, as the methods ask for it.
 
 The only place that knows of mixed precision, gradient accumulation, the batch-norm policy, dropout masks and ranks. A
-pass leaves in `.grad` the mean gradient over its samples, unscaled and in the weights' precision, because a method may
-add noise to it, average it over time or square it: its scale must mean something.
+pass leaves in `.grad` the mean gradient over what its examples weigh, unscaled and in the weights' precision, because a
+method may add noise to it, average it over time or square it: its scale must mean something.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ import torch
 from torch import Tensor, nn
 
 from sam_repro.config.schema import Config, Masks
-from sam_repro.data import Batch, TrainData
 from sam_repro.engine.batchnorm import RunningStatistics
-from sam_repro.engine.loss import loss_of
 from sam_repro.engine.masks import seed_masks
 from sam_repro.engine.precision import LossScale, forward
 from sam_repro.engine.ranks import Ranks
 from sam_repro.engine.shards import Shard
+from sam_repro.engine.task import Batch, Task, cut, weight
 from sam_repro.methods import Overflow, Pass
 
 
@@ -30,9 +29,9 @@ class Setting:
     """What all passes of a run have in common."""
 
     config: Config
-    model: Callable[[Tensor], Tensor]
+    task: Task
+    model: Callable[..., Tensor]
     parameters: Sequence[nn.Parameter]
-    data: TrainData
     ranks: Ranks
     scale: LossScale
     statistics: RunningStatistics
@@ -51,15 +50,15 @@ class GradFn:
     def __init__(self, setting: Setting, shard: Shard, riders: Sequence[Tensor] = ()) -> None:
         """riders: numbers of the step that are summed over the ranks along with the first gradient that is."""
         self.setting, self.shard = setting, shard
-        self.config, self.data, self.ranks = setting.config, setting.data, setting.ranks
+        self.config, self.task, self.ranks = setting.config, setting.task, setting.ranks
+        self.data = setting.task.train
         self.scale, self.statistics = setting.scale, setting.statistics
         self.synchronised = setting.synchronised
-        self.ways = self.ranks.world if self.synchronised else 1  # ranks that share the shard
         self.riders = list(riders)
         self.losses: list[Tensor] = []  # the mean loss of each pass; parts of the batch are one
         self.batch_loss: Tensor | None = None  # of the first pass over the batch, or over a fraction of it
-        self.correct = torch.zeros((), device=self.ranks.device)  # right predictions of the first over the whole shard
-        self.each: Tensor | None = None  # the samples' losses in it, for ESAM's selection
+        self.counts = torch.zeros(self.task.counted, device=self.ranks.device)  # of the first over the whole shard
+        self.each: Tensor | None = None  # the examples' losses in it, for ESAM's selection
         self.statistics.begin_shard()
 
     @property
@@ -87,44 +86,54 @@ class GradFn:
             raise Overflow(f"a gradient of pass {p.index} is not finite at loss scale {self.scale.scale:g}")
         return loss
 
-    def _samples(self, p: Pass) -> tuple[list[Batch] | Iterator[Batch], int]:
-        """(this rank's part in micro-batches, samples over all ranks that share the pass)."""
-        shard, cut = self.shard, self._cut
+    def _samples(self, p: Pass) -> tuple[list[Batch] | Iterator[Batch], float]:
+        """(this rank's part in micro-batches, what the examples weigh over all ranks that share the pass)."""
+        shard, share = self.shard, self.shard.share
         match p.data:
             case "batch" if p.plain:
-                return cut(shard.batch), shard.size
+                return self._cut(shard.batch, shard.ids), shard.weight
             case "batch":
-                mine, size = p.of(len(shard.ids))
-                return cut(take(shard.batch, mine)), shard.size if p.parts > 1 else size * self.ways
+                mine = p.of(len(shard.ids))[0]
+                parts = [ids[p.of(len(ids))[0]] for ids in share.of_ranks]
+                batch = self._cut(shard.batch.take(mine), parts[share.place])
+                return batch, shard.weight if p.parts > 1 else self._weight(parts)
             case "other" | "larger":
-                ids = self._other_ids(p.data)
-                return cut(self.data.gather(ids, shard.epoch)), len(ids) * self.ways
+                parts = self._other_ids(p.data)
+                ids = parts[share.place]
+                return self._cut(self.data.gather(ids, shard.epoch), ids), self._weight(parts)
             case "full":
                 ids = self.data.order(shard.epoch)
-                share = torch.tensor_split(ids, self.ranks.world)[self.ranks.rank]
-                chunks = [share[i : i + self._micro] for i in range(0, len(share), self._micro)]
-                return self.data.stream(chunks, shard.epoch), len(ids)
+                mine_of_all = torch.tensor_split(ids, self.ranks.world)[self.ranks.rank]
+                chunks = [mine_of_all[piece] for piece in cut(self.data, mine_of_all, self._micro)]
+                return self.data.stream(chunks, shard.epoch), weight(self.data, ids)
             case _:
                 raise AssertionError(p)
 
-    def _other_ids(self, data: str) -> Tensor:
-        """Ids of another random batch, or of a larger one that holds the shard."""
-        shard, loop = self.shard, self.config.loop
-        shards = loop.batch_size // shard.size * self.ways
-        place = self.ranks.rank if self.synchronised else shard.index
+    def _weight(self, parts: Sequence[Tensor]) -> float:
+        return sum(weight(self.data, ids) for ids in parts)
+
+    def _other_ids(self, data: str) -> list[Tensor]:
+        """Of every rank that shares the shard: ids of another random batch, or of a larger one that holds the shard."""
+        shard, share, size = self.shard, self.shard.share, self.config.loop.batch_size
+        ranks = len(share.of_ranks)
+        # A batch that is not full gets as small a share of the other one.
+        shards = share.shards if share.shards > 1 else max(1, int(size // shard.weight)) * ranks
+        more = size if data == "other" else (self.config.method.ascent_batch or 0) - size
+        others = self.data.other(shard.epoch, shard.step, more).tensor_split(shards)
+        mine = others[share.index : share.index + 1] if share.shards > 1 else others[:ranks]
         if data == "other":
-            return self.data.other(shard.epoch, shard.step, loop.batch_size).tensor_split(shards)[place]
-        more = (self.config.method.ascent_batch or 0) - loop.batch_size
-        return torch.cat([shard.ids, self.data.other(shard.epoch, shard.step, more).tensor_split(shards)[place]])
+            return list(mine)
+        return [torch.cat([own, other]) for own, other in zip(share.of_ranks, mine, strict=True)]
 
     @property
-    def _micro(self) -> int:
-        return self.config.loop.micro_batch or max(1, len(self.shard.ids))
+    def _micro(self) -> float:
+        """How much goes through the model together: unless the configuration says it, as much as the shard is."""
+        return self.config.loop.micro_batch or max(1.0, weight(self.data, self.shard.ids))
 
-    def _cut(self, batch: Batch) -> list[Batch]:
-        return [take(batch, slice(i, i + self._micro)) for i in range(0, len(batch.ids), self._micro)]
+    def _cut(self, batch: Batch, ids: Tensor) -> list[Batch]:
+        return [batch.take(piece) for piece in cut(self.data, ids, self._micro)]
 
-    def _accumulate(self, p: Pass, micro_batches: list[Batch] | Iterator[Batch], size: int) -> Tensor:
+    def _accumulate(self, p: Pass, micro_batches: list[Batch] | Iterator[Batch], size: float) -> Tensor:
         """The gradient and the loss, both divided by `size`, over all micro-batches."""
         total = torch.zeros((), device=self.ranks.device)
         first = p.data == "batch" and self.each is None and p.fraction == 1
@@ -136,14 +145,14 @@ class GradFn:
             update = self.statistics.side_by_side(count if moves else 1)
             for i, micro in enumerate(micro_batches, start=self._ahead(p, size)):
                 self._seed_masks(p, i)
-                output, each = self.per_sample(micro)
+                output, each = self.per_example(micro)
                 loss = each.sum() / size
                 torch.autograd.backward(loss * self.scale.scale if self.scale.enabled else loss)
                 update.one_done()
                 total += loss.detach()
                 if first:
                     losses.append(each.detach())
-                    self.correct += hits(output.detach(), micro.targets)
+                    self.counts += self.task.counts(output.detach(), micro)
             update.all_done()
         if count:
             self.parts_moved.one_done()
@@ -152,29 +161,36 @@ class GradFn:
         if first and p.parts == 1:
             self.each = torch.cat(losses)
         if first and p.last and self.synchronised:
-            self.riders.append(self.correct)
+            self.riders.append(self.counts)
         return total
 
     def _selected(self, p: Pass) -> Tensor:
-        """ESAM: of the samples, those whose loss rose most at the perturbed weights."""
+        """ESAM: of the examples, those whose loss rose most at the perturbed weights."""
         shard = self.shard
         assert self.each is not None, "the first pass is over the whole batch"
         with torch.no_grad(), self.statistics.during(counts=False):
             after = []
-            for i, micro in enumerate(self._cut(shard.batch), start=self._ahead(p, shard.size)):
+            for i, micro in enumerate(self._cut(shard.batch, shard.ids), start=self._ahead(p, shard.weight)):
                 self._seed_masks(p, i)
-                after.append(self.per_sample(micro)[1])
+                after.append(self.per_example(micro)[1])
         kept = max(1, math.ceil(p.keep * len(shard.ids)))
         chosen = (torch.cat(after) - self.each).topk(kept).indices
-        return self._accumulate(p, self._cut(take(shard.batch, chosen)), kept * self.ways)
+        if self.data.weights is None:  # which examples they are need not leave the device
+            ids, total = shard.ids[:kept], float(kept * len(shard.share.of_ranks))
+        else:
+            ids = shard.ids[chosen.cpu()]
+            weights = torch.tensor(weight(self.data, ids), dtype=torch.float64)
+            if self.synchronised:
+                self.ranks.sum_([weights])
+            total = float(weights)
+        return self._accumulate(p, self._cut(shard.batch.take(chosen), ids), total)
 
-    def per_sample(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """(logits, the loss of every sample in fp32)."""
-        output = forward(self.setting.model, batch.images, self.config.runtime)
-        smoothing = self.config.augment.label_smoothing
-        return output, loss_of(self.config.loop.loss, output, batch.targets, smoothing)
+    def per_example(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """(output, the loss of every example in fp32)."""
+        output = forward(self.setting.model, self.task.inputs(batch), self.config.runtime)
+        return output, self.task.losses(output, batch)
 
-    def _ahead(self, p: Pass, size: int) -> int:
+    def _ahead(self, p: Pass, size: float) -> int:
         """How many micro-batches of this pass the ranks before this one have."""
         shared = self.synchronised or p.data == "full"
         return self.ranks.rank * math.ceil(size / self.ranks.world / self._micro) if shared else 0
@@ -187,13 +203,3 @@ class GradFn:
         number = p.index if self.config.loop.masks is Masks.independent or p.parts > 1 else 0
         shard = self.shard
         seed_masks(self.config.seed, shard.step, shard.index, 0, micro, number, device=self.ranks.device)
-
-
-def take(batch: Batch, which: slice | Tensor) -> Batch:
-    return Batch(batch.images[which], batch.targets[which], batch.ids[which])
-
-
-def hits(output: Tensor, targets: Tensor) -> Tensor:
-    """How many predictions are right; with soft targets, their largest class counts."""
-    labels = targets if targets.ndim == 1 else targets.argmax(1)
-    return (output.argmax(1) == labels).sum()

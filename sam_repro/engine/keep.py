@@ -9,10 +9,10 @@ from typing import Any
 from safetensors.torch import save
 from torch import nn
 
-from sam_repro.config.metric import Metric
 from sam_repro.config.schema import LoopConfig
 from sam_repro.files.atomic import write_atomic
 from sam_repro.record.folder import RunFolder
+from sam_repro.tasks.metric import Metric
 
 
 def write_weights(file: Path, model: nn.Module) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 import torch
 
 from sam_repro.config.schema import Config, OnDivergence
-from sam_repro.data import Data
 from sam_repro.engine.checkpoint import Checkpoints
 from sam_repro.engine.evaluate import evaluate
 from sam_repro.engine.keep import Keeper
@@ -18,6 +18,7 @@ from sam_repro.engine.ranks import Ranks
 from sam_repro.engine.requests import SAVE, STOP, Interrupted, Requests
 from sam_repro.engine.state import Progress, TrainState
 from sam_repro.engine.step import Outcome, Stepper
+from sam_repro.engine.task import Task
 from sam_repro.record import Recorder
 from sam_repro.record.metrics import digest
 
@@ -27,12 +28,13 @@ class Loop:
     config: Config
     state: TrainState
     stepper: Stepper
-    data: Data
+    task: Task
     ranks: Ranks
     recorder: Recorder = field(init=False)
     checkpoints: Checkpoints = field(init=False)
     keeper: Keeper | None = field(init=False)  # on the main rank
-    unseen: list[tuple[int, int, Outcome]] = field(default_factory=list)  # (step, samples, outcome) not yet looked at
+    unseen: list[tuple[int, Outcome]] = field(default_factory=list)  # (step, outcome) not yet looked at
+    fresh: float = 0.0  # what the examples weigh that were trained on since the last mark
 
     @property
     def progress(self) -> Progress:
@@ -43,7 +45,7 @@ class Loop:
         self.recorder, self.checkpoints, self.keeper = recorder, checkpoints, keeper
         self.steps_per_epoch, self.epochs = self.stepper.schedule.steps_per_epoch, self.stepper.schedule.epochs
         self.started = time.monotonic()
-        self.mark = (self.started, 0)
+        self.mark = self.started
         requests = Requests(self.config.runtime.checkpoint_minutes, self.ranks.main)
         with profiler(self.config.runtime.profile and self.ranks.main, self.recorder.files.trace) as self.profiler:
             while self.progress.epoch < self.epochs:
@@ -65,14 +67,15 @@ class Loop:
         self.epoch_began = time.monotonic()
         overfit = self.config.budget.overfit
         drawn = 0 if overfit else epoch  # the epoch whose order and augmentation count
-        order = self.data.train.order(drawn)
+        batches = self.task.train.batches(drawn, batch, self.config.loop.drop_last)
         todo = range(progress.step - epoch * self.steps_per_epoch, self.steps_per_epoch)
-        steps = [order[:batch] if overfit else order[i * batch : (i + 1) * batch] for i in todo]
-        for i, ids, shards in zip(todo, steps, self.stepper.shards(steps, drawn, progress.step), strict=True):
+        steps = [batches[0 if overfit else i] for i in todo]
+        for i, shards in zip(todo, self.stepper.shards(steps, drawn, progress.step), strict=True):
             due = self.recorder.due(progress.step + 1)
             outcome = self.stepper(shards, requests.now(), due)
             progress.step += 1
-            self.unseen.append((progress.step, len(ids), outcome))
+            self.unseen.append((progress.step, outcome))
+            self.fresh += outcome.weight
             self.recorder.advance(progress.step)
             if self.profiler is not None:
                 self.profiler.step()
@@ -92,13 +95,13 @@ class Loop:
         return False
 
     def _look(self, record: bool) -> None:
-        """Fetch what the steps since the last look left on the device: losses, right predictions, divergence."""
+        """Fetch what the steps since the last look left on the device: losses, counts, divergence."""
         if not self.unseen:
             return
         progress = self.progress
-        losses = torch.stack([o.loss.float() for _, _, o in self.unseen]).tolist()
-        correct = torch.stack([o.correct.float() for _, _, o in self.unseen]).tolist()
-        for (step, samples, outcome), loss, right in zip(self.unseen, losses, correct, strict=True):
+        losses = torch.stack([o.loss.float() for _, o in self.unseen]).tolist()
+        counts = torch.stack([o.counts.float() for _, o in self.unseen]).tolist()
+        for (step, outcome), loss, counted in zip(self.unseen, losses, counts, strict=True):
             if outcome.skipped:
                 progress.skipped += 1
                 self.recorder.event("skipped", step=step, reason="fp16 overflow")
@@ -107,9 +110,9 @@ class Loop:
                 if not never and not outcome.hopeless:
                     continue
                 loss = math.nan
-            progress.loss_sum += loss * samples
-            progress.correct += right
-            progress.samples += samples
+            progress.loss_sum += loss * outcome.weight
+            progress.counts = [a + b for a, b in zip_longest(progress.counts, counted, fillvalue=0.0)]
+            progress.weight += outcome.weight
             if not math.isfinite(loss) and progress.collapsed_at is None:
                 progress.collapsed_at = step
                 self.recorder.event("collapsed", step=step, loss=loss)
@@ -119,11 +122,9 @@ class Loop:
             self._record(*self.unseen[-1])
         self.unseen.clear()
 
-    def _record(self, step: int, samples: int, outcome: Outcome) -> None:
-        now = time.monotonic()
-        then, count = self.mark
-        self.mark = (now, step)
-        steps = step - count if count else len(self.unseen)
+    def _record(self, step: int, outcome: Outcome) -> None:
+        now, then, trained = time.monotonic(), self.mark, self.fresh
+        self.mark, self.fresh = now, 0.0
         details = {k: float(v) for k, v in outcome.method.items()}
         losses = [float(outcome.descent_loss), float(outcome.loss) if outcome.passes > 1 else None]
         # What overflowed in a skipped step is no loss of this training, which has not collapsed.
@@ -136,7 +137,7 @@ class Loop:
             "grad_norm": None if outcome.grad_norm is None else float(outcome.grad_norm),
             "radius": details.pop("radius", None),
             "lr": outcome.lr,
-            "images_per_s": steps * samples / max(1e-9, now - then),
+            f"{self.task.unit}_per_s": trained / max(1e-9, now - then),
             "time": self.seconds(),
             **details,
         })  # fmt: skip
@@ -144,13 +145,13 @@ class Loop:
     def _end_epoch(self) -> None:
         progress = self.progress
         self.state.statistics.average_over(self.ranks)
-        tested = evaluate(self.state.model, self.data.test, self.config, self.ranks)
+        tested = evaluate(self.state.model, self.task, self.config, self.ranks)
         progress.epoch += 1
         record = {
             "step": progress.step,
             "epoch": progress.epoch,
-            "train_loss": progress.loss_sum / progress.samples if progress.samples else None,
-            "train_accuracy": 100 * progress.correct / progress.samples if progress.samples else None,
+            "train_loss": progress.loss_sum / progress.weight if progress.weight else None,
+            **self.task.trained(progress.counts, progress.weight),
             **tested,
             "seconds": time.monotonic() - self.epoch_began,
             "time": self.seconds(),
@@ -158,8 +159,8 @@ class Loop:
         self.recorder.epoch(record)
         if self.keeper is not None:
             self.keeper.epoch(record, self.state.model)
-        progress.loss_sum, progress.correct, progress.samples = 0.0, 0.0, 0
-        self.mark = (time.monotonic(), progress.step)
+        progress.loss_sum, progress.counts, progress.weight = 0.0, [], 0.0
+        self.mark, self.fresh = time.monotonic(), 0.0
 
     def seconds(self) -> float:
         return self.progress.seconds + time.monotonic() - self.started

@@ -14,12 +14,13 @@ from sam_repro.config.schema import Precision, RuntimeConfig
 DTYPES = {Precision.bf16: torch.bfloat16, Precision.fp16: torch.float16}
 
 
-def forward(model: Callable[[Tensor], Tensor], images: Tensor, runtime: RuntimeConfig) -> Tensor:
+def forward(model: Callable[..., Tensor], inputs: Sequence[Tensor], runtime: RuntimeConfig) -> Tensor:
     """The model's output, computed in the run's precision and memory format, in single precision at least."""
     if runtime.channels_last:
-        images = images.contiguous(memory_format=torch.channels_last)
-    with torch.autocast(images.device.type, DTYPES.get(runtime.precision), enabled=runtime.precision in DTYPES):
-        output = model(images)
+        inputs = [x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x for x in inputs]
+    kind = inputs[0].device.type
+    with torch.autocast(kind, DTYPES.get(runtime.precision), enabled=runtime.precision in DTYPES):
+        output = model(*inputs)
     return output.to(torch.promote_types(output.dtype, torch.float32))
 
 

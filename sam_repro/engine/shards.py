@@ -1,4 +1,4 @@
-"""How a batch is split: into shards, the samples that share a perturbation, and among the ranks."""
+"""How a batch is split: into shards, the examples that share a perturbation, and among the ranks."""
 
 from __future__ import annotations
 
@@ -7,39 +7,62 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from sam_repro.data import Batch, TrainData
 from sam_repro.engine.ranks import Ranks
+from sam_repro.engine.task import Batch, TrainSet, weight
+
+
+@dataclass(frozen=True)
+class Share:
+    """Which examples of one perturbation a rank holds."""
+
+    index: int  # of the shard among the step's, over all ranks
+    of_ranks: tuple[Tensor, ...]  # the ids of each rank that shares it
+    place: int  # this rank's among them
+    shards: int  # into which the step's batch is split, over all ranks
+
+    @property
+    def ids(self) -> Tensor:
+        return self.of_ranks[self.place]
 
 
 @dataclass(frozen=True)
 class Shard:
-    """What this rank holds of the samples of one perturbation."""
+    """What this rank holds of the examples of one perturbation."""
 
-    ids: Tensor
+    share: Share
     batch: Batch
-    index: int  # among the step's shards, over all ranks
-    size: int  # samples of the shard over all ranks: more than `ids` where they share it
+    weight: float  # of the shard's examples over all ranks that share it
+    of_step: float  # and of all shards of the step
     epoch: int
     step: int
 
+    @property
+    def ids(self) -> Tensor:
+        return self.share.ids
 
-def split(ids: Tensor, m: int | None, ranks: Ranks) -> list[tuple[int, int, Tensor]]:
-    """(index, size over all ranks, this rank's samples) of the shards of a batch that this rank works on.
+    @property
+    def index(self) -> int:
+        return self.share.index
 
-    Without m the ranks share one shard; with m every shard is some rank's own.
-    """
-    if m is None:
-        return [(0, len(ids), ids.tensor_split(ranks.world)[ranks.rank])]
-    assert len(ids) % (m * ranks.world) == 0, "the rules see to it that every rank has as many shards"
-    each = len(ids) // m // ranks.world
-    return [(i, m, ids[i * m : (i + 1) * m]) for i in range(ranks.rank * each, (ranks.rank + 1) * each)]
+
+def split(ids: Tensor, shards: int | None, ranks: Ranks) -> list[Share]:
+    """The shards of a batch that this rank works on: one that the ranks share, or so many, each of them some rank's."""
+    if shards is None:
+        return [Share(0, ids.tensor_split(ranks.world), ranks.rank, 1)]
+    assert shards % ranks.world == 0, "the rules see to it that every rank has as many shards"
+    each, parts = shards // ranks.world, ids.tensor_split(shards)
+    return [Share(i, (parts[i],), 0, shards) for i in range(ranks.rank * each, (ranks.rank + 1) * each)]
 
 
 def sharded(
-    batches: Sequence[Tensor], m: int | None, ranks: Ranks, data: TrainData, epoch: int, step: int
+    batches: Sequence[Tensor], shards: int | None, ranks: Ranks, data: TrainSet, epoch: int, step: int
 ) -> Iterator[list[Shard]]:
     """The shards of each batch in turn, the first of them that of `step`; fetched ahead where the data can."""
-    splits = [split(ids, m, ranks) for ids in batches]
-    fetched = data.stream([ids for shards in splits for _, _, ids in shards], epoch)
-    for number, shards in enumerate(splits, start=step):
-        yield [Shard(ids, next(fetched), index, size, epoch, number) for index, size, ids in shards]
+    splits = [split(ids, shards, ranks) for ids in batches]
+    fetched = data.stream([share.ids for shares in splits for share in shares], epoch)
+    for number, (ids, shares) in enumerate(zip(batches, splits, strict=True), start=step):
+        of_step = weight(data, ids)
+        yield [
+            Shard(share, next(fetched), sum(weight(data, part) for part in share.of_ranks), of_step, epoch, number)
+            for share in shares
+        ]

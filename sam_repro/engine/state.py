@@ -33,9 +33,9 @@ class Progress:
     epoch: int = 0  # epochs done, their evaluation included
     seconds: float = 0.0  # trained before this process started
     collapsed_at: int | None = None  # the first step whose loss was NaN or infinite
-    loss_sum: float = 0.0  # of the running epoch, over samples
-    correct: float = 0.0
-    samples: int = 0
+    loss_sum: float = 0.0  # of the running epoch, over its examples
+    counts: list[float] = field(default_factory=list)  # and what the task counts beside the loss
+    weight: float = 0.0  # of these examples
     skipped: int = 0  # steps of the run
 
 
@@ -149,6 +149,11 @@ def matching(found: Any, own: dict[Any, Tensor]) -> dict[Any, Tensor]:
 
 def parsed(saved: Any) -> Progress:
     own = vars(Progress())
+    if set(own) - set(saved) == {"counts", "weight"}:  # of older versions, which knew images alone
+        saved = {k: v for k, v in saved.items() if k not in ("correct", "samples")} | {
+            "counts": [saved["correct"]],
+            "weight": float(saved["samples"]),
+        }
     # Checkpoints of older versions do not count the skipped steps.
     if set(own) - set(saved) - {"skipped"}:
         raise Misfit("progress has other entries than this run's")
@@ -156,6 +161,8 @@ def parsed(saved: Any) -> Progress:
         allowed = (int, type(None)) if name == "collapsed_at" else (type(own[name]),)
         if type(value) not in allowed or (type(value) is int and value < 0):
             raise Misfit(f"{name} is {value!r}"[:100])
+    if not all(type(count) is float for count in saved["counts"]):
+        raise Misfit("counts are no numbers")
     return Progress(**saved)
 
 

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from sam_repro.config.schema import Config
-from sam_repro.data import TrainData
 from sam_repro.engine.gradient import GradFn, Setting
 from sam_repro.engine.ranks import Ranks
 from sam_repro.engine.schedule import Schedule
 from sam_repro.engine.shards import Shard, sharded
 from sam_repro.engine.state import TrainState
+from sam_repro.engine.task import Task
 from sam_repro.methods import Overflow
 
 
@@ -24,7 +24,8 @@ class Outcome:
 
     loss: Tensor  # mean over the batch, of every shard's first pass; of a skipped step, over the shards it came to
     descent_loss: Tensor  # the same of the pass that gave the final gradient
-    correct: Tensor  # right predictions of the first pass
+    counts: Tensor  # what the task counts in the first pass
+    weight: float  # of the batch's examples
     lr: float
     passes: int = 0  # over each shard
     grad_norm: Tensor | None = None  # of the final gradient, before clipping
@@ -38,29 +39,32 @@ class Stepper:
     def __init__(
         self,
         config: Config,
+        task: Task,
         state: TrainState,
         schedule: Schedule,
-        data: TrainData,
         ranks: Ranks,
-        forward: Callable[[Tensor], Tensor] | None = None,
+        forward: Callable[..., Tensor] | None = None,
     ) -> None:
         """forward: the model or a compiled form of it."""
         self.config, self.state, self.method, self.optimizer = config, state, state.method, state.optimizer
-        self.schedule, self.data, self.ranks = schedule, data, ranks
+        self.schedule, self.task, self.data, self.ranks = schedule, task, task.train, ranks
         self.parameters = [p for p in state.model.parameters() if p.requires_grad]
         self.scale, self.statistics = state.scale, state.statistics
         model = state.model if forward is None else forward
-        self.setting = Setting(config, model, self.parameters, data, ranks, self.scale, self.statistics)
+        self.setting = Setting(config, task, model, self.parameters, ranks, self.scale, self.statistics)
+        m = config.method.m
+        self.count = None if m is None else config.loop.batch_size // m  # of a step's shards; None: the ranks share one
 
     def shards(self, batches: Sequence[Tensor], epoch: int, step: int) -> Iterator[list[Shard]]:
         """What the steps on these batches of ids take, the first of them being `step`."""
-        return sharded(batches, self.config.method.m, self.ranks, self.data, epoch, step)
+        return sharded(batches, self.count, self.ranks, self.data, epoch, step)
 
     def __call__(self, shards: Sequence[Shard], request: float = 0.0, log: bool = True) -> Outcome:
         """Train on this rank's shards of a batch. `request` is this rank's to the others."""
         own = self.config.method.m is not None  # every shard is one rank's own, and averaged with the others at the end
-        loss, descent_loss, correct = torch.zeros(3, device=self.ranks.device).unbind()
-        outcome = Outcome(loss, descent_loss, correct, self.schedule.lr(shards[0].step))
+        loss, descent_loss = torch.zeros(2, device=self.ranks.device).unbind()
+        counts = torch.zeros(self.task.counted, device=self.ranks.device)
+        outcome = Outcome(loss, descent_loss, counts, shards[0].of_step, self.schedule.lr(shards[0].step))
         asked = torch.tensor(request, device=self.ranks.device)
         before = self.statistics.copy() if self.scale.enabled else []
 
@@ -74,7 +78,7 @@ class Stepper:
         # One average: the final gradients and, riding along, a few numbers.
         if own:
             gradients = [] if outcome.skipped else self._gradients()
-            self.ranks.sum_([*gradients, outcome.loss, outcome.descent_loss, outcome.correct, asked])
+            self.ranks.sum_([*gradients, outcome.loss, outcome.descent_loss, outcome.counts, asked])
             share *= self.ranks.world
         if outcome.skipped:
             outcome.loss /= share
@@ -99,14 +103,14 @@ class Stepper:
         done = 0.0
         for shard in shards:
             grad_fn = GradFn(self.setting, shard, riders)
-            weight = 1.0 if self.config.method.m is None else shard.size / self.config.loop.batch_size
+            weight = shard.weight / shard.of_step
             try:
                 self.method.estimate(grad_fn, at=moment, shard=shard.index, observe=log)
             except Overflow:
                 outcome.skipped = True
             outcome.loss += grad_fn.loss * weight
             outcome.descent_loss += grad_fn.losses[-1] * weight
-            outcome.correct += grad_fn.correct
+            outcome.counts += grad_fn.counts
             outcome.passes = len(grad_fn.losses)
             done += weight
             if outcome.skipped:

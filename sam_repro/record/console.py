@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
-from sam_repro.config.metric import Metric
+from sam_repro.record.metrics import PER_SECOND
+from sam_repro.tasks.metric import Metric
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -101,8 +102,9 @@ class Console:
             self._fields["loss"] = f"loss {loss:.3f}"
         if (value := record.get(self._metric.name)) is not None:
             self._fields["metric"] = f"{self._metric.name.partition('_')[0]} {self._metric.text(value)}"
-        if record.get("images_per_s") is not None and math.isfinite(record["images_per_s"]):
-            self._fields["speed"] = f"{record['images_per_s']:.0f} images/s"
+        for key, value in record.items():
+            if key.endswith(PER_SECOND) and value is not None and math.isfinite(value):
+                self._fields["speed"] = f"{value:.0f} {key.removesuffix(PER_SECOND)}/s"
         if self._progress is not None and self._task is not None:
             self._progress.update(self._task, **self._fields)
         elif record["kind"] == "epoch" or not self._said_first:

@@ -25,6 +25,11 @@ class RunFolder:
         return self.path / "env.json"
 
     @property
+    def described(self) -> Path:
+        """What its metrics are, and which way is better."""
+        return self.path / "described.json"
+
+    @property
     def metrics(self) -> Path:
         """What happened in the training; the truth."""
         return self.path / "metrics.jsonl"
@@ -79,7 +84,8 @@ class RunFolder:
 
     def written(self) -> list[Path]:
         """The files that a training writes, its leases aside."""
-        fixed = [self.config, self.env, self.metrics, self.events, self.summary, self.done, self.evaluations]
+        fixed = [self.config, self.env, self.described, self.metrics, self.events, self.summary, self.done]
+        fixed += [self.evaluations]
         return [*fixed, self.weights, self.best_weights, *self.kept_weights()]
 
     @property

@@ -1,6 +1,7 @@
 """metrics.jsonl: what happened in a run, one JSON object a line. It is the truth; console and W&B mirror it.
 
-Steps and epochs are counted from 1, losses are means over samples, accuracies are percent. Every record has `kind`:
+Steps and epochs are counted from 1, losses are means over images, accuracies are percent. A run that learns something
+else has its own metrics and speed in their places (`sam_repro.engine.task`). Every record has `kind`:
 
 kind "step", every `track.every` steps:
     step           optimizer steps done
@@ -49,7 +50,8 @@ ORDER = (
     *("images_per_s", "seconds", "time"),
 )
 # What differs between two runs that are otherwise equal to the bit.
-TIMES = ("images_per_s", "seconds", "time", "wall_seconds")
+TIMES = ("seconds", "time", "wall_seconds")
+PER_SECOND = "_per_s"  # and every speed: images_per_s, tokens_per_s
 
 # Of a file that does not fit its checkpoint.
 REMEDY = "put it back or retrain with force=true"
@@ -162,7 +164,7 @@ def without_times(record: Mapping[str, Any]) -> dict[str, Any]:
     return {
         key: without_times(value) if isinstance(value, Mapping) else value
         for key, value in record.items()
-        if key not in TIMES
+        if key not in TIMES and not key.endswith(PER_SECOND)
     }
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO
 
-from sam_repro.config.metric import Metric
 from sam_repro.config.schema import TrackConfig
 from sam_repro.files import lines
 from sam_repro.files.atomic import remove_leftovers, write_atomic
@@ -17,6 +16,7 @@ from sam_repro.record.console import Console
 from sam_repro.record.folder import RunFolder
 from sam_repro.record.metrics import MetricsLog
 from sam_repro.record.tracker import Tracker, start_tracker
+from sam_repro.tasks.metric import Metric
 
 
 class Recorder:

@@ -7,7 +7,8 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sam_repro.config.metric import Metric, recorded
+from sam_repro.tasks.described import recorded
+from sam_repro.tasks.metric import Metric
 
 STATUSES = ("done", "collapsed")
 
@@ -19,6 +20,7 @@ def summarise(
     metrics: Sequence[Metric],
     passes: float,
     wall_seconds: float | None = None,
+    unit: str = "images",
     **facts: Any,
 ) -> dict[str, Any]:
     """The content of summary.json.
@@ -27,19 +29,20 @@ def summarise(
     step, epoch     how far it came
     last, best      the epoch record of the last epoch, and of the one that is best by the primary metric,
                     without kind; null if no epoch ended
-    described       what its metrics are (sam_repro.config.metric)
+    described       what its metrics are (sam_repro.tasks.described)
     collapsed_step  of the first event "collapsed"; null if none
     skipped_steps   how many events "skipped" there are (fp16 overflow)
     passes          forward-backward passes spent, in units of one pass over one batch
     wall_seconds    trained, summed over interruptions: given, or the last record's `time`
-    images_per_s    median over the step records
+    images_per_s    median over the step records; tokens_per_s where the task counts tokens
     facts           whatever else belongs to the run (parameters, realised label noise, ...), as it is
     """
     assert status in STATUSES, status
     seen = list(records)
     epochs = [record for record in seen if record["kind"] == "epoch"]
     events = [record for record in seen if record["kind"] == "event"]
-    rates = [rate for record in seen if (rate := record.get("images_per_s")) is not None and math.isfinite(rate)]
+    speed = f"{unit}_per_s"
+    rates = [rate for record in seen if (rate := record.get(speed)) is not None and math.isfinite(rate)]
     times = [record["time"] for record in seen if record.get("time") is not None]
     collapsed = [record for record in events if record["name"] == "collapsed"]
     best = metrics[0].best(epochs) or next(iter(epochs), None)
@@ -54,7 +57,7 @@ def summarise(
         "skipped_steps": sum(record["name"] == "skipped" for record in events),
         "passes": passes,
         "wall_seconds": wall_seconds if wall_seconds is not None else times[-1] if times else 0.0,
-        "images_per_s": statistics.median(rates) if rates else None,
+        speed: statistics.median(rates) if rates else None,
         **facts,
     }
 

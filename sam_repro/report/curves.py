@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from sam_repro.config.metric import Metric
 from sam_repro.runs import archive
 from sam_repro.tables.results import Joined
+from sam_repro.tasks.metric import Metric
 
 WIDTH, HEIGHT = 320, 190
 LEFT, RIGHT, TOP, BOTTOM = 40, 10, 24, 30  # margins
@@ -23,18 +23,19 @@ def panels(joined: Joined, results: Path) -> list[str]:
     """An SVG for each row that has a curve; rows without stored epochs have none."""
     found = []
     for row in joined.table.rows:
-        lines, shown = list[Line](), ""
+        lines, shown, higher = list[Line](), "", True
         for number, column in enumerate(joined.table.columns):
             result = joined.result(row.id, column.id)
             runs = [item.run.id for item in result.runs if item.state in ("done", "collapsed")]
-            metric = Metric(result.cell.metric, result.cell.unit)
+            metric = Metric(result.cell.metric, result.cell.unit, joined.higher_is_better(result.cell.metric))
+            higher &= metric.higher_is_better
             curve = mean([c for run in runs if (c := of_run(results, run, metric.name))])
             shown = shown or f"{row.label}: {metric.title}"
             # Columns of one run differ in the metric only.
             if curve and not any(other == curve for _, _, other in lines):
                 lines.append((number, column.label, curve))
         if lines:
-            found.append(learning(shown, lines))
+            found.append(learning(shown, lines, higher_is_better=higher))
     return found
 
 
@@ -54,15 +55,17 @@ def mean(curves: Sequence[Curve]) -> Curve:
     return [(epoch, math.fsum(v[epoch] for v in values) / len(values)) for epoch in common]
 
 
-def learning(title: str, lines: Sequence[Line]) -> str:
+def learning(title: str, lines: Sequence[Line], *, higher_is_better: bool = True) -> str:
     """A panel of learning curves."""
     points = [point for _, _, curve in lines for point in curve]
     last = max(epoch for epoch, _ in points)
     first = min(min(epoch for epoch, _ in points), last - 1)
-    # The steep beginning would flatten the end, where the lines differ: it may leave the panel at the bottom.
+    # The steep beginning would flatten the end, where the lines differ: it may leave the panel where the worst is.
     settled = [value for epoch, value in points if epoch >= first + 0.25 * (last - first)]
     ticks = {epoch: f"{epoch:g}" for epoch in sorted({first, float(round((first + last) / 2)), last})}
-    return draw(title, lines, ticks, "epoch", min(settled))
+    values = [value for _, value in points]
+    low, high = (min(settled), max(values)) if higher_is_better else (min(values), max(settled))
+    return draw(title, lines, ticks, "epoch", (low, high))
 
 
 def figure(joined: Joined) -> str | None:
@@ -78,12 +81,14 @@ def figure(joined: Joined) -> str | None:
     shown = range(0, len(rows), max(1, -(-len(rows) // 6)))  # at most six labels fit
     ticks = {float(place): rows[place].label for place in (*shown, len(rows) - 1) if place in shown or len(rows) < 7}
     ticks.setdefault(max(1.0, len(rows) - 1.0), "")
-    lowest = min(value for _, _, curve in lines for _, value in curve)
-    return draw(f"{joined.table.title}, {joined.budget} budget", lines, ticks, "", lowest)
+    values = [value for _, _, curve in lines for _, value in curve]
+    return draw(f"{joined.table.title}, {joined.budget} budget", lines, ticks, "", (min(values), max(values)))
 
 
-def draw(title: str, lines: Sequence[Line], x_ticks: Mapping[float, str], x_name: str, lowest: float) -> str:
-    ticks = nice_ticks(lowest, max(value for _, _, curve in lines for _, value in curve))
+def draw(
+    title: str, lines: Sequence[Line], x_ticks: Mapping[float, str], x_name: str, limits: tuple[float, float]
+) -> str:
+    ticks = nice_ticks(*limits)
     first, last = min(x_ticks), max(x_ticks)
 
     def x(place: float) -> float:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from sam_repro.config.identity import is_place
-from sam_repro.config.metric import Metric, described
 from sam_repro.errors import UserError
 from sam_repro.files.atomic import write_atomic
 from sam_repro.files.read import DamagedError, read_yaml
@@ -18,6 +17,8 @@ from sam_repro.report import text
 from sam_repro.report.render_md import grid
 from sam_repro.runs.compare import dotted
 from sam_repro.tables.status import read_json
+from sam_repro.tasks.described import described
+from sam_repro.tasks.metric import Metric
 
 # Blue, orange, green, ...: distinguishable with any colour vision, and each with a dash of its own for print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#666666")

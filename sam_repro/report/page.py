@@ -15,6 +15,7 @@ from sam_repro.runs.entry import Entry
 from sam_repro.runs.run import Run
 from sam_repro.tables import discrepancies
 from sam_repro.tables.papers import papers
+from sam_repro.tables.papers import shown as shown_papers
 from sam_repro.tables.points import points
 from sam_repro.tables.prices import prices
 from sam_repro.tables.results import Joined, Result, hardware, total_passes, versions
@@ -28,7 +29,8 @@ _HERE = Path(__file__).parent
 def render(tables: Sequence[Joined], entries: Mapping[str, Entry], results: Path) -> str:
     style, script = ((_HERE / f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
     style, script = f"\n{style}", f"\n{script}"
-    compared = discrepancies.load()
+    # A page without any of the papers' tables compares no paper with its code.
+    compared = discrepancies.load() if any(joined.table.paper in papers() for joined in tables) else {}
     run = [joined for joined in tables if joined.any_run]
     rest = [joined for joined in tables if not joined.any_run]
     return "\n".join([
@@ -73,10 +75,10 @@ def _head(tables: Sequence[Joined], entries: Mapping[str, Entry], compared: bool
         (f"{kinds.count(DIFFERS)}", "of them differ"),
     )
     links = []
-    for name, published in papers().items():
+    for name, published in shown_papers(joined.table.paper for joined in tables).items():
         mine = [joined for joined in tables if joined.table.paper == name]
         items = "".join(f'<li><a href="#{_id(j)}">{escape(_short(j))}</a></li>' for j in mine)
-        links.append(f"<ul><li><b>{escape(published.name)}</b></li>{items}</ul>" if mine else "")
+        links.append(f"<ul><li><b>{escape(published.name)}</b></li>{items}</ul>")
     more = '<li><a href="#discrepancies">paper against code</a></li>' if compared else ""
     return (
         "<header><h1>Sharpness-aware minimization: claimed and measured</h1>"
@@ -92,7 +94,7 @@ def _head(tables: Sequence[Joined], entries: Mapping[str, Entry], compared: bool
 
 def _table(joined: Joined, results: Path, compared: Rows) -> str:
     table = joined.table
-    name = f"{papers()[table.paper].name}, {_short(joined)}"
+    name = f"{shown_papers([table.paper])[table.paper].name}, {_short(joined)}"
     warning = ""
     if table.is_miniature:
         warning = (

@@ -7,7 +7,7 @@ from html import escape
 
 from sam_repro.report import text
 from sam_repro.report.page_parts import line, sortable
-from sam_repro.tables.papers import papers
+from sam_repro.tables.papers import shown
 from sam_repro.tables.results import Joined, Result
 
 HEAD = ("cell", "claimed", "measured", "runs", "measured minus claimed", "verdict", "budget")
@@ -31,7 +31,8 @@ def section(tables: Sequence[Joined]) -> str:
 
 def _kinds(joined: Joined, result: Result) -> tuple[str, str, str]:
     budget = "miniature" if joined.table.is_miniature or joined.table.own else joined.budget
-    return papers()[joined.table.paper].name, budget, result.verdict.kind.replace("_", " ")
+    paper = joined.table.paper
+    return shown([paper])[paper].name, budget, result.verdict.kind.replace("_", " ")
 
 
 def _chooser(name: str, values: Sequence[str]) -> str:

@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sam_repro.config.metric import described
 from sam_repro.files import lines
 from sam_repro.files.atomic import open_atomic, write_atomic
 from sam_repro.files.read import DamagedError, opened
 from sam_repro.record import metrics
 from sam_repro.runs.entry import Entry, values
 from sam_repro.runs.run import Run
+from sam_repro.tasks.described import described
 
 FOLDER = "curves"
 MOST = 64 << 20  # bytes of an unpacked curve; a run of 300 epochs has some hundred thousand

@@ -11,7 +11,6 @@ from typing import Any
 
 from sam_repro.config.compose import compose
 from sam_repro.config.identity import as_values, science
-from sam_repro.config.metric import Metric, described, metrics_of
 from sam_repro.config.schema import Config
 from sam_repro.errors import UserError, nearest
 from sam_repro.record import metrics
@@ -19,6 +18,8 @@ from sam_repro.runs import ledger
 from sam_repro.runs.entry import usable, values
 from sam_repro.runs.run import Run, stored_runs
 from sam_repro.runs.state import state_of
+from sam_repro.tasks.described import described
+from sam_repro.tasks.metric import Metric
 
 # What a filter may say beside the fields of the configuration.
 FACTS = ("run", "status", "method", "dataset", "model", "seed", "budget")
@@ -111,7 +112,7 @@ def _unfinished(run: Run) -> Shown:
     try:
         config = run.stored()
         fields = dotted(science(config, images="unread"))
-        described = tuple(metric for metric in metrics_of(config) if metric.result)
+        described = tuple(metric for metric in run.metrics_described() if metric.result)
     except UserError:  # a folder that a scheduler made, or one that was damaged
         return Shown(run, state.name, "", "", {}, (), {}, note=state.note)
     epochs = list[dict[str, Any]]()

@@ -13,10 +13,11 @@ from datetime import datetime
 from typing import Any, NotRequired, TypedDict, cast
 
 from sam_repro.config.identity import RECIPE_VERSION
-from sam_repro.config.metric import Metric, described, metrics_of, recorded
 from sam_repro.config.schema import Config
 from sam_repro.runs.digest import digest
 from sam_repro.runs.run import Run
+from sam_repro.tasks.described import described, recorded
+from sam_repro.tasks.metric import Metric
 
 ENDED = ("done", "collapsed")
 WHERE = ("dataset.root", "results_dir", "model.weights", "track.project", "track.entity", "hydra.run.dir",
@@ -45,7 +46,7 @@ class Entry(TypedDict):
     hardware: dict[str, Any]  # as in env.json: gpus, cpu, cores, memory_gb
     packages: dict[str, Any]  # name -> version
     git: dict[str, Any] | None  # sha, dirty
-    described: NotRequired[list[dict[str, Any]]]  # what the metrics are (sam_repro.config.metric)
+    described: NotRequired[list[dict[str, Any]]]  # what the metrics are (sam_repro.tasks.described)
     method: NotRequired[str]  # its name
     weights_sha256: NotRequired[str]  # of the weights after the last epoch
     collapsed_step: NotRequired[int | None]
@@ -62,7 +63,7 @@ def entry_of(
 ) -> Entry:
     """The line of a run from its metrics.jsonl records, summary.json and env.json."""
     epochs = [record for record in records if record["kind"] == "epoch"]
-    metrics = metrics_of(config)
+    metrics = described({"config": run.science, **summary})
     entry: Entry = {
         "run_id": run.id,
         "recipe_version": RECIPE_VERSION,

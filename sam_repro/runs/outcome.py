@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sam_repro.config.metric import described
 from sam_repro.files.read import read_json
 from sam_repro.record.folder import RunFolder
+from sam_repro.tasks.described import described
 
 
 def finished(run: RunFolder) -> dict[str, Any] | None:

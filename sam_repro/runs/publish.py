@@ -16,7 +16,6 @@ import yaml
 from omegaconf import OmegaConf
 
 from sam_repro.config.identity import as_values
-from sam_repro.config.metric import described
 from sam_repro.config.schema import Config
 from sam_repro.errors import UserError
 from sam_repro.files.atomic import write_atomic
@@ -25,6 +24,7 @@ from sam_repro.runs import ledger
 from sam_repro.runs.digest import digest
 from sam_repro.runs.entry import Entry, usable
 from sam_repro.runs.run import Run
+from sam_repro.tasks.described import described
 
 CARD = "README.md"
 
@@ -73,16 +73,24 @@ def nowhere(config: Config) -> Config:
 def card(entry: Entry, config: Config, weights: str) -> str:
     """Markdown with its head in YAML."""
     data, method = config.dataset.name.value, config.method.name
+    kind = "image-classification"
+    if config.task is not None:
+        data = kind = config.task.partition("@")[0]
     model = config.model.name or f"{config.model.architecture.value} {config.model.depth or ''}".strip()
-    name = f"{method}-{data}-{entry['run_id']}"
+    again = shlex.join(["sam-repro", *entry.get("overrides", [])])
+    if config.task is None:
+        again += f"\nsam-repro evaluate run=FOLDER on={data}"
+    else:
+        model = data
+    name = f"{method}-{data.replace(':', '-')}-{entry['run_id']}"
     head = {
         "library_name": "sam_repro",
-        "tags": ["image-classification", "sharpness-aware-minimization", method],
+        "tags": [kind, "sharpness-aware-minimization", method],
         "datasets": [data],
         "model-index": [{
             "name": name,
             "results": [{
-                "task": {"type": "image-classification"},
+                "task": {"type": kind},
                 "dataset": {"name": data, "type": data, "split": config.dataset.evaluate_on.value},
                 "metrics": _metrics(entry),
             }],
@@ -103,14 +111,13 @@ def card(entry: Entry, config: Config, weights: str) -> str:
         "code": f"{git.get('sha') or 'unknown'}{' (changed)' if git.get('dirty') else ''}",
         "SHA-256 of the weights": weights,
     }
-    again = shlex.join(["sam-repro", *entry.get("overrides", [])])
     lines = "".join(f"| {key} | {_cell(value)} |\n" for key, value in facts.items())
     return (
         f"---\n{yaml.safe_dump(head, sort_keys=False, allow_unicode=True)}---\n\n# {name}\n\n"
         f"{model} trained with {method} on {data}. Every number is the run's own.\n\n"
         f"| | |\n| --- | --- |\n{lines}\n"
         f"Train it again, judge it, or open it, with this folder in the place of FOLDER:\n\n"
-        f"```\n{again}\nsam-repro evaluate run=FOLDER on={data}\n"
+        f"```\n{again}\n"
         f"python -c \"import sam_repro; model = sam_repro.open_run('FOLDER').model()\"\n```\n"
     )
 

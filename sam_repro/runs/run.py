@@ -14,9 +14,11 @@ from sam_repro.config.compose import one_line
 from sam_repro.config.identity import id_of, science
 from sam_repro.config.schema import Config
 from sam_repro.errors import UserError, nearest
-from sam_repro.files.read import DamagedError, read_yaml
+from sam_repro.files.read import DamagedError, read_json, read_yaml
 from sam_repro.methods.spec import misnamed
 from sam_repro.record.folder import RunFolder
+from sam_repro.tasks.described import described
+from sam_repro.tasks.metric import Metric
 
 _RUNS = "runs"  # the folder of all runs in a results folder
 
@@ -54,6 +56,17 @@ class Run(RunFolder):
     def stored(self) -> Config:
         """The configuration that it was trained with; a UserError if the folder does not say."""
         return config_of(self.read_config(), str(self.config))[0]
+
+    def metrics_described(self) -> tuple[Metric, ...]:
+        """What it is judged by, as it recorded that when it started."""
+        try:
+            told = read_json(self.described)
+        except (FileNotFoundError, DamagedError):
+            told = {}
+        try:
+            return described({"config": self.read_config(), **(told if isinstance(told, dict) else {})})
+        except ValueError as error:
+            raise UserError(f"{self.described}: {error}") from error
 
     def read_config(self) -> Any:
         """The content of its config.yaml, unchecked."""

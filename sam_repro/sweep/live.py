@@ -12,7 +12,6 @@ from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
-from sam_repro.config.metric import metrics_of
 from sam_repro.files.lines import decode
 from sam_repro.runs.run import Run
 
@@ -123,4 +122,4 @@ def progress(task: Task) -> tuple[str, str]:
 
 @cache
 def _primary(run: Run) -> str:
-    return metrics_of(run.stored())[0].name
+    return run.metrics_described()[0].name

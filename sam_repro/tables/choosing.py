@@ -11,7 +11,6 @@ from pathlib import Path
 import yaml
 
 from sam_repro import CONFIGS
-from sam_repro.config.metric import metrics_of
 from sam_repro.errors import UserError
 from sam_repro.files.atomic import write_atomic
 from sam_repro.runs import ledger
@@ -35,9 +34,7 @@ def choose(table: Table, budget: str, entries: Mapping[str, Entry], results: Pat
     assert table.trials is not None
     planned = plan([table.trials], budget)[table.trials.ref]
     joined = join(table.trials, planned, entries, budget, results)
-    config = next((cell.config for cell in planned if cell.config), None)
-    metric = next((m for m in metrics_of(config) if m.name == planned[0].cell.metric), None) if config else None
-    sign = -1.0 if metric and not metric.higher_is_better else 1.0
+    sign = 1.0 if joined.higher_is_better(planned[0].cell.metric) else -1.0
     choices, waiting = dict[str, dict[str, Overrides]](), dict[str, tuple[int, int]]()
     for row in table.rows:
         mine = [result for result in joined.results if result.cell.row == row.id]

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sam_repro import own
 from sam_repro.config.budget import epochs
 from sam_repro.config.schema import Config, Optimizer, Precision
 from sam_repro.data.declared import Split
 from sam_repro.errors import UserError, hint
 from sam_repro.machine import cores, gpu_name, has_gpus
 from sam_repro.models.catalog import Architecture
+from sam_repro.models.cost import Cost as ModelCost
 from sam_repro.models.cost import lookup
 
 # Shares of the peak that training commonly reaches: transformers are matrix products, convolutions less so.
@@ -80,13 +82,13 @@ def device_facts(name: str) -> tuple[float, float, float]:
 
 
 def cost(config: Config) -> Cost:
-    images, batch = train_images(config), config.loop.batch_size
-    steps_an_epoch = max(1, images // batch if config.loop.drop_last else -(-images // batch))
+    examples, batch = train_examples(config), config.loop.batch_size
+    steps_an_epoch = max(1, examples // batch if config.loop.drop_last else -(-examples // batch))
     if config.budget.max_steps is not None:
         steps_an_epoch = min(steps_an_epoch, config.budget.max_steps)
     steps = steps_an_epoch * epochs(config)
-    passes = steps * config.method.passes(batch, images)
-    model = lookup(config.model, config.dataset.classes, config.dataset.image_size)
+    passes = steps * config.method.passes(batch, examples)
+    model = model_cost(config)
     half = config.runtime.precision is not Precision.fp32
     flops = memory = None
     share = -(-batch // config.runtime.ranks)
@@ -100,8 +102,22 @@ def cost(config: Config) -> Cost:
     return Cost(steps, passes, flops, memory, busy, config.model.depth or 0, half, shards, ranks, threads)
 
 
-def train_images(config: Config) -> int:
-    """Images an epoch: what is held out is taken first, then the subset and the budget's."""
+def model_cost(config: Config) -> ModelCost | None:
+    """Of an example. A task of one's own may say it, by a function `cost` of the configuration."""
+    if config.task is None:
+        return lookup(config.model, config.dataset.classes, config.dataset.image_size)
+    told = getattr(own.load("task", config.task), "cost", None)
+    found: ModelCost | None = told(config) if told else None
+    return found
+
+
+def train_examples(config: Config) -> int:
+    """An epoch's: what is held out is taken first, then the subset and the budget's.
+
+    A task of one's own may say it, by a function `examples` of the configuration.
+    """
+    if config.task is not None and (told := getattr(own.load("task", config.task), "examples", None)):
+        return int(told(config))
     images = IMAGES.get(config.dataset.name.value, 50_000)
     if config.dataset.evaluate_on is Split.validation:
         images -= round(images * config.dataset.validation)

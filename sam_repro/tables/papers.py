@@ -6,6 +6,7 @@ A folder without that file, such as one of the user's own tables, goes by its ow
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -31,6 +32,13 @@ def papers(configs: Path = CONFIGS) -> dict[str, Paper]:
     folders = {folder.name: folder for kind in ("figure", "table") for folder in (configs / kind).glob("*/")}
     found = {name: _read(folder / FILE) for name, folder in folders.items()}
     return dict(sorted(found.items(), key=lambda item: (item[1].year, item[0])))
+
+
+def shown(names: Iterable[str]) -> dict[str, Paper]:
+    """Of the tables of these papers, in order. A table from elsewhere goes by its folder's name, too."""
+    wanted, known = set(names), papers()
+    of_elsewhere = {name: Paper(name, math.inf) for name in sorted(wanted - set(known))}
+    return {name: paper for name, paper in known.items() if name in wanted} | of_elsewhere
 
 
 def _read(file: Path) -> Paper:

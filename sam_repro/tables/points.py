@@ -32,7 +32,7 @@ class Shown:
 def points(joined: Joined) -> list[Shown]:
     """Of the pairs that both have runs of the paper's budget, or of a miniature.
 
-    Where the paper prints no difference, its sign is that the first is better.
+    Where the paper prints no difference, its sign is that the first is better, whichever way that is.
     """
     if not _judged(joined):
         return []
@@ -40,7 +40,8 @@ def points(joined: Joined) -> list[Shown]:
     for pair in joined.table.pairs:
         better, worse = joined.result(*pair.better), joined.result(*pair.worse)
         if (difference := joined.difference(better, worse)) is not None:
-            claimed = 1.0 if pair.claimed is None else pair.claimed
+            upwards = 1.0 if joined.higher_is_better(better.cell.metric) else -1.0
+            claimed = upwards if pair.claimed is None else pair.claimed
             found.append((pair, point(difference, claimed), _unfinished(better) or _unfinished(worse)))
     stands = holm([1.0 if p.difference.p is None else p.difference.p for _, p, _ in found])
     return [
@@ -62,7 +63,9 @@ def said(joined: Joined) -> list[Answer]:
     def values(row: str, column: str) -> Mapping[int, float]:
         return joined.result(row, column).values
 
-    return [judge_said(one, values, table.margin, paired=table.paired) for one in table.said]
+    falling = {cell.metric for cell in table.cells if not joined.higher_is_better(cell.metric)}
+    higher = not falling
+    return [judge_said(one, values, table.margin, paired=table.paired, higher=higher) for one in table.said]
 
 
 def _judged(joined: Joined) -> bool:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from sam_repro.config.metric import described
 from sam_repro.runs.entry import Entry
 from sam_repro.tables.judged import Verdict, verdict
 from sam_repro.tables.plan import PAPER, Planned
@@ -15,6 +14,8 @@ from sam_repro.tables.statistics import Sample, sample
 from sam_repro.tables.status import RunState, state_of
 from sam_repro.tables.table import Cell, Table
 from sam_repro.tables.verdicts import Difference, minus
+from sam_repro.tasks.described import described
+from sam_repro.tasks.metric import Metric
 
 # Times chance: a finished run of the full budget that stays below it has "completely failed", as ASAM counts.
 CHANCE = 1.5
@@ -53,6 +54,7 @@ class Joined:
     hardware: tuple[str, ...]
     versions: tuple[str, ...]
     trials: Joined | None = None  # by which the table's free values were chosen
+    metrics: Mapping[str, Metric] = field(default_factory=dict, hash=False)  # by name, as the runs describe them
 
     def result(self, row: str, column: str) -> Result:
         return next(r for r in self.results if (r.cell.row, r.cell.column) == (row, column))
@@ -63,6 +65,9 @@ class Joined:
     def difference(self, one: Result, other: Result) -> Difference | None:
         """One minus the other, of two cells that both have values."""
         return minus(one.values, other.values, paired=self.table.paired)
+
+    def higher_is_better(self, metric: str) -> bool:
+        return self.metrics[metric].higher_is_better if metric in self.metrics else True
 
     @property
     def any_run(self) -> bool:
@@ -79,6 +84,7 @@ def join(table: Table, planned: list[Planned], entries: Mapping[str, Entry], bud
         results,
         tuple(sorted({hardware(entry) for entry in used})),
         tuple(sorted({versions(entry) for entry in used})),
+        metrics={metric.name: metric for entry in used for metric in described(entry)},
     )
 
 

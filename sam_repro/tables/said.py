@@ -6,7 +6,7 @@
       - {words: "detrimental effects of strengthening the full gradient", falls: [sam]}
 
 above, below  the first column is above (below) each of the others, in every row or in those of `at`
-best          the first column's best cell is above the best of each of the others
+best          the first column's best cell is better than the best of each of the others: above, or below where less is
 alike         the first column is within the table's margin of each of the others, in every row or in those of `at`
 falls, rises  down the rows, in their order, each column falls (rises): the slope of a straight line through all runs
 
@@ -77,13 +77,17 @@ def _known(where: str, names: Sequence[str], known: Collection[str]) -> None:
             raise UserError(f"{where} names {name!r}: {hint(name, known)}")
 
 
-def judged(said: Said, values: Values, margin: float, *, paired: bool = False) -> Answer:
-    """By the runs that there are; a part that has none leaves the claim undecided, or not run where no part has any."""
-    found = list(_trends(said, values) if said.kind in TRENDS else _compared(said, values, paired))
+def judged(said: Said, values: Values, margin: float, *, paired: bool = False, higher: bool = True) -> Answer:
+    """By the runs that there are; a part that has none leaves the claim undecided, or not run where no part has any.
+
+    higher: whether more is better.
+    """
+    found = list(_trends(said, values) if said.kind in TRENDS else _compared(said, values, paired, higher))
     known = tuple((name, difference) for name, difference in found if difference is not None)
     if not known:
         return Answer(said, NOT_RUN, ())
-    answers = [_answer(said.kind, difference, margin) for _, difference in known]
+    kind = "below" if said.kind == "best" and not higher else said.kind
+    answers = [_answer(kind, difference, margin) for _, difference in known]
     if OPPOSITE in answers:
         verdict = OPPOSITE
     else:
@@ -91,13 +95,14 @@ def judged(said: Said, values: Values, margin: float, *, paired: bool = False) -
     return Answer(said, verdict, known)
 
 
-def _compared(said: Said, values: Values, paired: bool) -> Iterator[tuple[Names, Difference | None]]:
+def _compared(said: Said, values: Values, paired: bool, higher: bool) -> Iterator[tuple[Names, Difference | None]]:
     def of(line: str, place: str) -> Mapping[int, float]:
         return values(line, place) if said.of_rows else values(place, line)
 
     def best(line: str) -> Mapping[int, float]:
         measured = [found for place in said.at if (found := of(line, place))]
-        return max(measured, key=lambda found: math.fsum(found.values()) / len(found), default={})
+        choose = max if higher else min
+        return choose(measured, key=lambda found: math.fsum(found.values()) / len(found), default={})
 
     first, *others = said.of
     for other in others:

@@ -114,8 +114,8 @@ def line(words: dict[str, str]) -> tuple[str, ...]:
 
 def fingerprint(config: Config) -> str:
     """Of the weights after some steps, of every step's learning rate, and of what the run is evaluated on."""
-    data, loop = prepared(config, Ranks(0, 1, torch.device("cpu")))
-    stepper, batch = loop.stepper, config.loop.batch_size
+    loop = prepared(config, Ranks(0, 1, torch.device("cpu")))
+    data, stepper, batch = loop.task, loop.stepper, config.loop.batch_size
     schedule, digest = stepper.schedule, sha256()
     digest.update(repr([schedule.lr(step) for step in range(schedule.steps)]).encode())
     for held in data.test.batches(4):

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from sam_repro import methods
 from sam_repro.config.compose import compose
 from sam_repro.config.schema import Config, Precision
-from sam_repro.data import TrainData, load
 from sam_repro.engine import optimizer
 from sam_repro.engine.batchnorm import RunningStatistics
 from sam_repro.engine.precision import LossScale
@@ -18,6 +17,8 @@ from sam_repro.engine.ranks import Ranks
 from sam_repro.engine.schedule import Schedule
 from sam_repro.engine.state import TrainState
 from sam_repro.engine.step import Outcome, Stepper
+from sam_repro.engine.task import Task
+from sam_repro.tasks.classification.task import Classification
 
 CPU = torch.device("cpu")
 SAMPLES = 64
@@ -54,18 +55,17 @@ class Rig(Stepper):
 def stepper(
     c: Config, net: nn.Module, ranks: Ranks | None = None, forward: Callable[[Tensor], Tensor] | None = None
 ) -> Rig:
-    data = load(c.dataset, c.augment, c.budget, c.seed, CPU).train
-    return rigged(c, net, data, ranks or Ranks(0, 1, CPU), forward)
+    return rigged(c, net, Classification.load(c, CPU), ranks or Ranks(0, 1, CPU), forward)
 
 
 def rigged(
-    c: Config, net: nn.Module, data: TrainData, ranks: Ranks, forward: Callable[[Tensor], Tensor] | None = None
+    c: Config, net: nn.Module, task: Task, ranks: Ranks, forward: Callable[[Tensor], Tensor] | None = None
 ) -> Rig:
     schedule = Schedule(c.schedule, c.base_optimizer.lr, SAMPLES // c.loop.batch_size, 10)
     method = methods.build(c.method, net, seed=c.seed)
     statistics, scale = RunningStatistics(net, c.loop.batchnorm), LossScale(c.runtime.precision is Precision.fp16)
     state = TrainState(net, method, optimizer.build(c.base_optimizer, net), statistics, scale)
-    return Rig(c, state, schedule, data, ranks, forward)
+    return Rig(c, task, state, schedule, ranks, forward)
 
 
 def net(dtype: torch.dtype = torch.float64, norm: bool = True, dropout: float = 0.0) -> Net:

@@ -13,10 +13,11 @@ from sam_repro.data.memory import MemoryEval, MemoryTrain
 from sam_repro.data.on_device import Normalise, OnDevice
 from sam_repro.data.pictures import ArrayPictures, Tally
 from sam_repro.data.preprocess import evaluation, training
-from sam_repro.data.sets import EvalData, TrainData
+from sam_repro.data.sets import Data, EvalData, TrainData
 from sam_repro.data.stream import StreamEval, StreamTrain
 from sam_repro.engine.evaluate import evaluate
 from sam_repro.engine.ranks import Ranks
+from sam_repro.tasks.classification.task import Classification
 
 ALONE = Ranks(0, 1, GPU)
 IMAGES = torch.randint(0, 256, (SAMPLES, 3, 32, 32), dtype=torch.uint8)
@@ -25,17 +26,21 @@ EVERYTHING = ["augment.crop=4", "augment.flip=true", "augment.cutout=16"]
 MIXING = [*EVERYTHING, "augment.mixup=0.2", "augment.cutmix=1.0"]
 
 
-def training_set(c: Config, stream: bool = False) -> TrainData:
-    on_device = OnDevice(c.augment, Normalise([0.5] * 3, [0.5] * 3, GPU), 0, 10)
+def task(c: Config, stream: bool = False) -> Classification:
+    normalise = Normalise([0.5] * 3, [0.5] * 3, GPU)
+    on_device = OnDevice(c.augment, normalise, 0, 10)
+    train_set: TrainData = MemoryTrain(IMAGES, LABELS, on_device, GPU)
+    held: EvalData = MemoryEval(IMAGES, LABELS, normalise, GPU)
     if stream:
         transform, pictures = training(c.dataset, on_device.augment), ArrayPictures(IMAGES)
-        return StreamTrain(pictures, LABELS, transform, on_device, Tally(False), 0, GPU)
-    return MemoryTrain(IMAGES, LABELS, on_device, GPU)
+        train_set = StreamTrain(pictures, LABELS, transform, on_device, Tally(False), 0, GPU)
+        held = StreamEval(pictures, LABELS, evaluation(c.dataset), normalise, Tally(False), 0, GPU)
+    return Classification(c, Data(train_set, held, 10, {}))
 
 
 def on_gpu(c: Config, stream: bool = False) -> Rig:
     layout = torch.channels_last if c.runtime.channels_last else torch.contiguous_format
-    return rigged(c, Net().to(GPU).to(memory_format=layout), training_set(c, stream), ALONE)
+    return rigged(c, Net().to(GPU).to(memory_format=layout), task(c, stream), ALONE)
 
 
 def trained(*overrides: str, stream: bool = False, steps: int = 2) -> FakeGpu:
@@ -78,11 +83,7 @@ def test_inputs_of_both_kinds_arrive_on_the_device(stream: bool, augment: list[s
 def test_an_evaluation_runs_on_the_device_and_fetches_its_sums_once(stream: bool) -> None:
     c = config("method=plain")
     with fake_gpu() as gpu:
-        normalise = Normalise([0.5] * 3, [0.5] * 3, GPU)
-        data: EvalData = MemoryEval(IMAGES, LABELS, normalise, GPU)
-        if stream:
-            data = StreamEval(ArrayPictures(IMAGES), LABELS, evaluation(c.dataset), normalise, Tally(False), 0, GPU)
-        found = evaluate(Net().to(GPU), data, c, ALONE)
+        found = evaluate(Net().to(GPU), task(c, stream), c, ALONE)
     assert set(found) == {"test_loss", "test_accuracy", "test_top5"}
     assert gpu.waits["values fetched"] == 1
 

@@ -196,7 +196,7 @@ def test_parts_of_a_batch_with_tiny_noise_are_the_plain_step() -> None:
         ids = lpf.data.order(0)[16 * step : 16 * step + 16]
         one, other = lpf(ids, 0, step), sgd(ids, 0, step)
         torch.testing.assert_close(one.loss, other.loss, rtol=1e-6, atol=0)
-        assert one.correct == other.correct
+        assert one.counts == other.counts
         assert one.passes == 1
     torch.testing.assert_close(weights(split), weights(plain), rtol=1e-9, atol=1e-11)
 

@@ -11,10 +11,9 @@ import torch.nn.functional as F
 from rig import CPU, config, net, stepper
 
 from sam_repro.config.schema import Loss
-from sam_repro.data import load
 from sam_repro.engine.evaluate import evaluate
-from sam_repro.engine.loss import loss_of
 from sam_repro.engine.ranks import Ranks
+from sam_repro.tasks.classification.loss import loss_of
 
 LOGITS = torch.tensor([[0.3, -1.2, 2.0], [-10.0, -10.0, -9.0]])
 CLASSES = torch.tensor([2, 0])
@@ -56,9 +55,8 @@ def test_the_configured_loss_is_trained_and_evaluated() -> None:
         wanted = loss_of(Loss.sigmoid, copy.deepcopy(model)(batch.images), batch.targets, 0.1).mean()
     assert float(s(ids, 0, 0).loss) == pytest.approx(float(wanted), rel=1e-6)
 
-    test = load(c.dataset, c.augment, c.budget, c.seed, CPU).test
-    (held,) = test.batches(16)
+    (held,) = s.task.test.batches(16)
     model.eval()
     with torch.no_grad():
         wanted = loss_of(Loss.sigmoid, model(held.images), held.targets).mean()
-    assert evaluate(model, test, c, Ranks(0, 1, CPU))["test_loss"] == pytest.approx(float(wanted), rel=1e-6)
+    assert evaluate(model, s.task, c, Ranks(0, 1, CPU))["test_loss"] == pytest.approx(float(wanted), rel=1e-6)

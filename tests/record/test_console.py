@@ -13,7 +13,7 @@ import pytest
 
 SCRIPT = """
 import time
-from sam_repro.config.metric import of_images
+from sam_repro.tasks.classification.declared import of_images
 from sam_repro.record.console import Console
 console = Console(total_steps=30, epochs=3, metric=of_images(10)[0])
 for step in range(1, 31):

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from sam_repro.config.metric import of_images
 from sam_repro.config.schema import TrackConfig, WandbMode
 from sam_repro.config.schema import Tracker as Kind
 from sam_repro.record import Recorder, summarise, write_atomic
 from sam_repro.record.metrics import read
+from sam_repro.tasks.classification.declared import of_images
 
 QUIET = TrackConfig(name=Kind.none, every=5)
 ACCURACY = of_images(10)[0]
@@ -134,7 +134,7 @@ def test_a_full_disk_reaches_the_engine_and_leaves_whole_records(small_disk: Pat
 RUN = """
 import sys
 from sam_repro.record import Recorder
-from sam_repro.config.metric import of_images
+from sam_repro.tasks.classification.declared import of_images
 from sam_repro.config.schema import TrackConfig
 sizes = {"total_steps": 3, "epochs": 1, "metric": of_images(10)[0]}
 with Recorder(sys.argv[1], {"seed": 0}, TrackConfig(), "r", main=True, **sizes) as record:

@@ -3,8 +3,8 @@
 import math
 from typing import Any
 
-from sam_repro.config.metric import of_images
 from sam_repro.record.summary import summarise
+from sam_repro.tasks.classification.declared import of_images
 
 IMAGES = of_images(10)
 

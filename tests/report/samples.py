@@ -13,7 +13,6 @@ import yaml
 
 from sam_repro.config.compose import compose
 from sam_repro.config.identity import as_values
-from sam_repro.config.metric import of_images
 from sam_repro.config.schema import Config
 from sam_repro.record.metrics import MetricsLog
 from sam_repro.record.summary import summarise
@@ -21,6 +20,7 @@ from sam_repro.runs import archive, ledger
 from sam_repro.runs.entry import entry_of
 from sam_repro.runs.run import Run
 from sam_repro.tables.plan import Planned
+from sam_repro.tasks.classification.declared import of_images
 
 ENV = {
     "hardware": {"gpus": [], "cpu": "A processor", "cores": 2, "memory_gb": 16.0},
@@ -52,7 +52,8 @@ def write_run(folder: Path, config: Config, records: list[dict[str, Any]], statu
     for record in records:
         log.append(record)
     log.close()
-    summary = summarise(records, status, metrics=of_images(10), passes=1000.0, wall_seconds=60.0)
+    metrics = of_images(config.dataset.classes)
+    summary = summarise(records, status, metrics=metrics, passes=1000.0, wall_seconds=60.0)
     (folder / "summary.json").write_text(json.dumps(summary))
     (folder / "DONE").touch()
     return summary
@@ -82,7 +83,8 @@ def finish(results: Path, planned: Planned, tops: Mapping[int, float | None], *,
             summary = write_run(results / "runs" / run.id, config, records, status)
             archive.keep(Run.at(results, run.id))
         else:
-            summary = summarise(records, status, metrics=of_images(10), passes=1000.0, wall_seconds=60.0)
+            metrics = of_images(config.dataset.classes)
+            summary = summarise(records, status, metrics=metrics, passes=1000.0, wall_seconds=60.0)
         ledger.append(results, entry_of(Run.of(config, run.overrides), config, records, summary, ENV))
 
 

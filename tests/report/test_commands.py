@@ -22,7 +22,6 @@ from sam_repro import CONFIGS
 from sam_repro.config.compose import compose
 from sam_repro.config.compose_many import compose_all
 from sam_repro.config.identity import ids_of_seeds, run_id
-from sam_repro.config.metric import of_images
 from sam_repro.errors import UserError
 from sam_repro.record.summary import summarise
 from sam_repro.report.__main__ import main
@@ -33,6 +32,7 @@ from sam_repro.runs.run import Run
 from sam_repro.tables import spec
 from sam_repro.tables.plan import plan
 from sam_repro.tables.status import state_of
+from sam_repro.tasks.classification.declared import of_images
 
 LEASE = "lease.1.json"
 

@@ -8,11 +8,11 @@ from report.samples import ENV, epochs
 
 from sam_repro.config.compose import compose
 from sam_repro.config.identity import run_id
-from sam_repro.config.metric import of_images
 from sam_repro.record.summary import summarise
 from sam_repro.runs import ledger
 from sam_repro.runs.entry import entry_of, usable
 from sam_repro.runs.run import Run
+from sam_repro.tasks.classification.declared import of_images
 
 CONFIG = compose(["seed=3", "budget=mini"])
 

@@ -9,9 +9,10 @@ import pytest
 import yaml
 from commands import TINY, Cli
 
-from sam_repro.config.metric import of_images, recorded
 from sam_repro.record.folder import RunFolder
 from sam_repro.runs.outcome import objective
+from sam_repro.tasks.classification.declared import of_images
+from sam_repro.tasks.described import recorded
 
 SUMMARY = {
     "status": "done", "last": {"test_accuracy": 61.5}, "best": {"test_accuracy": 64.0, "epoch": 3},

@@ -12,7 +12,7 @@ from sam_repro.config.schema import Config
 from sam_repro.errors import UserError
 from sam_repro.models.cost import lookup
 from sam_repro.tables.choosing import of_ledger
-from sam_repro.tables.cost import cost, found_device, train_images
+from sam_repro.tables.cost import cost, found_device, train_examples
 
 CIFAR = ("dataset=cifar10", "model=resnet20", "schedule.epochs=3", "schedule.plain_epochs=null", "loop.batch_size=100")
 
@@ -117,11 +117,11 @@ def test_small_nets_are_bound_by_launches() -> None:
 
 
 def test_images_after_subset_validation_and_budget() -> None:
-    assert train_images(config()) == 50_000
-    assert train_images(config("dataset.train_images=10000")) == 10_000
-    assert train_images(config("dataset.train_images=10000", "dataset.evaluate_on=validation")) == 10_000
-    assert train_images(config("dataset.evaluate_on=validation", "dataset.validation=0.2")) == 40_000
-    assert train_images(config("budget=mini")) == 10_000
+    assert train_examples(config()) == 50_000
+    assert train_examples(config("dataset.train_images=10000")) == 10_000
+    assert train_examples(config("dataset.train_images=10000", "dataset.evaluate_on=validation")) == 10_000
+    assert train_examples(config("dataset.evaluate_on=validation", "dataset.validation=0.2")) == 40_000
+    assert train_examples(config("budget=mini")) == 10_000
 
 
 def test_smoke_budget_is_two_steps() -> None:

@@ -5,8 +5,10 @@ from dataclasses import asdict
 
 import pytest
 
-from sam_repro.config.metric import Metric, described, of_images, recorded
 from sam_repro.runs.outcome import in_words
+from sam_repro.tasks.classification.declared import of_images
+from sam_repro.tasks.described import described, recorded
+from sam_repro.tasks.metric import Metric
 
 BLEU = Metric("test_bleu", result=True, chance=0.0)
 LOSS = Metric("test_loss", higher_is_better=False, chance=9.0)
@@ -24,8 +26,8 @@ def test_chance_is_on_the_side_that_is_worse() -> None:
     accuracy = of_images(100)[0]
     assert accuracy.at_chance(1.5, 1.5)
     assert not accuracy.at_chance(1.51, 1.5)
-    assert LOSS.at_chance(6.0, 1.5)
-    assert not LOSS.at_chance(5.9, 1.5)
+    assert LOSS.at_chance(9.0, 1.5)
+    assert not LOSS.at_chance(8.9, 1.5)
     assert not Metric("test_perplexity").at_chance(0.0, 1.5)
 
 
