@@ -81,8 +81,8 @@ def figure(joined: Joined) -> str | None:
     shown = range(0, len(rows), max(1, -(-len(rows) // 6)))  # at most six labels fit
     ticks = {float(place): rows[place].label for place in (*shown, len(rows) - 1) if place in shown or len(rows) < 7}
     ticks.setdefault(max(1.0, len(rows) - 1.0), "")
-    values = [value for _, _, curve in lines for _, value in curve]
-    return draw(f"{joined.table.title}, {joined.budget} budget", lines, ticks, "", (min(values), max(values)))
+    heights = [value for _, _, curve in lines for _, value in curve]
+    return draw(f"{joined.table.title}, {joined.budget} budget", lines, ticks, "", (min(heights), max(heights)))
 
 
 def draw(
