@@ -15,7 +15,7 @@ from report.samples import epochs, made, write_run
 import sam_repro
 from sam_repro.config.compose import compose
 from sam_repro.errors import UserError
-from sam_repro.runs import ledger
+from sam_repro.runs import compare, ledger
 from sam_repro.runs.compare import collect, labels
 from sam_repro.runs.lease import Watch
 from sam_repro.runs.run import Run
@@ -69,14 +69,29 @@ def test_labels_say_what_differs(tmp_path: Path) -> None:
     assert found[3].endswith("seed=1")
 
 
+def test_what_goes_with_the_data_needs_no_words_and_two_seeds_are_told_apart(tmp_path: Path) -> None:
+    noisy = ["dataset.label_noise.rate=0.4", "dataset.label_noise.seed=3", "seed=1"]
+    for overrides in (["dataset=synthetic"], ["dataset=cifar10"], ["dataset=cifar10", *noisy]):
+        made(tmp_path, *overrides)
+    plain, clean, wrong = labels(collect(tmp_path))
+    assert "mean=" not in plain + clean + wrong
+    assert plain.endswith("dataset.name=synthetic, seed=0")
+    assert {"rate=0.0", "dataset.name=cifar10", "dataset.label_noise.seed=0", "seed=0"} < set(clean.split(", "))
+    assert {"rate=0.4", "dataset.name=cifar10", "dataset.label_noise.seed=3", "seed=1"} < set(wrong.split(", "))
+
+
 def test_a_line_from_before_lines_had_a_method_gets_it_from_its_overrides(tmp_path: Path) -> None:
     run = made(tmp_path, "+experiment=demo", "method=sam_demo")
     line = json.loads((tmp_path / ledger.FILE).read_text())
     del line["method"], line["described"]
-    (tmp_path / ledger.FILE).write_text(json.dumps(line) + "\n")
+    # Lines of other recipes and seeds, whose methods are one composition.
+    others = [line | {"run_id": f"{i:012x}", "overrides": [*line["overrides"], f"seed={i}"]} for i in range(3)]
+    (tmp_path / ledger.FILE).write_text("".join(json.dumps(each) + "\n" for each in (line, *others)))
+    compare._method_of.cache_clear()
     frame = sam_repro.load_runs(tmp_path)
-    assert list(frame["method"]) == [compose(["method=sam_demo"]).method.name]
-    assert list(frame["run"]) == [run.id]
+    assert compare._method_of.cache_info().misses == 1
+    assert list(frame["method"]) == 4 * [compose(["method=sam_demo"]).method.name]
+    assert run.id in list(frame["run"])
 
 
 def test_kept_weights_are_those_of_their_epochs_and_change_nothing(tmp_path: Path, cli: Cli) -> None:

@@ -10,12 +10,11 @@ from typing import Any
 from sam_repro.config.identity import is_place
 from sam_repro.errors import UserError
 from sam_repro.files.atomic import write_atomic
-from sam_repro.files.read import DamagedError, read_yaml
 from sam_repro.record import metrics
-from sam_repro.record.folder import RunFolder
 from sam_repro.report import text
 from sam_repro.report.render_md import grid
 from sam_repro.runs.compare import dotted
+from sam_repro.runs.run import Run
 from sam_repro.tables.status import read_json
 from sam_repro.tasks.described import described
 from sam_repro.tasks.metric import Metric
@@ -66,15 +65,11 @@ def write(folders: Sequence[Path], out: Path) -> tuple[str, list[Path]]:
 
 
 def _read(folder: Path) -> tuple[Path, dict[str, Any], dict[str, Any], list[dict[str, Any]]]:
-    run = RunFolder(folder)
+    run = Run(folder)
     summary = read_json(run.summary)
     if not summary:
         raise UserError(f"{folder} holds no finished run: there is no {run.summary.name} in it")
-    try:
-        config = read_yaml(run.config) or {}
-    except (FileNotFoundError, DamagedError):
-        raise UserError(f"{folder} holds no readable {run.config.name}") from None
-    return folder, config, summary, [r for r in metrics.read(folder) if r["kind"] == "epoch"]
+    return folder, run.read_config(), summary, [r for r in metrics.read(folder) if r["kind"] == "epoch"]
 
 
 def _labelled(read: list[tuple[Path, dict[str, Any], dict[str, Any], list[dict[str, Any]]]]) -> list[Shown]:

@@ -72,15 +72,24 @@ def differing(shown: Sequence[Shown]) -> list[str]:
 def labels(shown: Sequence[Shown]) -> list[str]:
     """Each run's method, and what else tells it from the others here."""
     fields = differing(shown)
-    seeds = {one.value("seed") for one in shown}
+    seeds = ["seed"] if len({one.value("seed") for one in shown}) > 1 else []
     found = []
     for one in shown:
-        same = [other for other in shown if other.method == one.method]
-        # What goes with the method needs no words, unless runs of one method differ in it.
-        own = [f for f in fields if len({repr(other.value(f)) for other in same}) > 1 or not f.startswith("method.")]
-        told = [f"{_short(field, own)}={one.value(field)}" for field in own]
-        found.append(", ".join([one.method, *told, *([f"seed={one.value('seed')}"] if len(seeds) > 1 else [])]))
+        told = [*(field for field in fields if not _goes_without_saying(field, one, shown)), *seeds]
+        found.append(", ".join([one.method, *(f"{_short(field, told)}={one.value(field)}" for field in told)]))
     return found
+
+
+def _goes_without_saying(field: str, one: Shown, shown: Sequence[Shown]) -> bool:
+    """What goes with the method or the data set needs no words, unless runs of the same one differ in it."""
+    match field.partition(".")[0]:
+        case "method":
+            alike = [other for other in shown if other.method == one.method]
+        case "dataset" if field != "dataset.name":
+            alike = [other for other in shown if other.value("dataset.name") == one.value("dataset.name")]
+        case _:
+            return False
+    return len({repr(other.value(field)) for other in alike}) == 1
 
 
 def row(one: Shown, fields: Sequence[str]) -> dict[str, Any]:
@@ -101,7 +110,7 @@ def _ended(entry: Mapping[str, Any], results: Path) -> Shown:
     overrides = entry.get("overrides", [])
     run = Run.at(results, entry["run_id"], overrides)
     return Shown(
-        run, entry["status"], entry.get("method") or _method_of(tuple(overrides)), entry["budget"],
+        run, entry["status"], entry.get("method") or _method_of(_naming(overrides)), entry["budget"],
         {**dotted(entry["config"]), "seed": entry["seed"]}, tuple(m for m in described(entry) if m.result),
         entry["metrics"], entry["passes"], entry["seconds"], entry.get("finished"),
     )  # fmt: skip
@@ -148,12 +157,16 @@ def _group(one: Shown, group: str) -> str | None:
     return chosen[-1] if chosen else None
 
 
+def _naming(overrides: Iterable[str]) -> tuple[str, ...]:
+    """Those that choose a method, with all its fields or with a whole experiment."""
+    return tuple(o for o in overrides if o.partition("=")[0].lstrip("+") in ("method", "experiment"))
+
+
 @cache
-def _method_of(overrides: tuple[str, ...]) -> str:
-    """The name of the method in a line from before lines had it."""
-    groups = [o for o in overrides if o.partition("=")[0].lstrip("+") in ("method", "experiment")]
+def _method_of(naming: tuple[str, ...]) -> str:
+    """The name of the method in a line from before lines had it: composed, which takes its time, once for all alike."""
     try:
-        return compose(groups).method.name
+        return compose(naming).method.name
     except UserError:
         return ""
 

@@ -49,6 +49,14 @@ def test_nobody_else_names_a_file_of_a_run() -> None:
                 assert "." not in str(node.value).lstrip("."), f"{file}:{node.lineno}"
 
 
+def test_nobody_else_reads_a_stored_configuration() -> None:
+    for file in sorted((ROOT / "sam_repro").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "read_yaml":
+                of_a_run = [arg for arg in node.args if isinstance(arg, ast.Attribute) and arg.attr == "config"]
+                assert not of_a_run or file.name == "run.py", f"{file}:{node.lineno}"
+
+
 COUNTED = """
 import sys
 from sam_repro.config import identity
