@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 
 from sam_repro.config.budget import recipe_epochs
 from sam_repro.config.reads import changes_rate
@@ -11,6 +12,55 @@ from sam_repro.data.declared import Source, Split
 from sam_repro.errors import UserError
 from sam_repro.models.catalog import problems as model_problems
 from sam_repro.own import is_named
+
+# What a whole number must not fall below, where it is said.
+_AT_LEAST: dict[str, int] = {
+    "dataset.classes": 2,
+    "dataset.image_size": 1,
+    "dataset.train_images": 1,
+    "dataset.test_images": 1,
+    "schedule.epochs": 1,
+    "schedule.plain_epochs": 1,
+    "augment.crop": 0,
+    "augment.cutout": 0,
+    "augment.randaugment_ops": 1,
+    "dataset.workers": 0,
+    "dataset.skip_unreadable": 0,
+    "budget.max_epochs": 1,
+    "budget.max_steps": 1,
+    "budget.max_batch": 1,
+    "budget.train_images": 1,
+    "budget.test_images": 1,
+    "budget.seeds": 1,
+    "loop.batch_size": 1,
+    "loop.micro_batch": 1,
+    "loop.eval_batch": 1,
+    "loop.keep_every": 1,
+    "runtime.ranks": 1,
+    "runtime.threads": 1,
+    "runtime.checkpoint_steps": 1,
+    "track.every": 1,
+    "seed": 0,
+}
+_WITHIN: dict[str, tuple[float, float]] = {
+    "dataset.label_noise.rate": (0.0, 1.0),
+    "dataset.validation": (0.0, 0.9),
+    "base_optimizer.weight_decay": (0.0, 1e6),
+    "base_optimizer.momentum": (0.0, 0.999999),
+    "base_optimizer.beta1": (0.0, 0.999999),
+    "base_optimizer.beta2": (0.0, 0.999999),
+    "base_optimizer.alpha": (0.0, 0.999999),
+    "base_optimizer.eps": (0.0, 1.0),
+    "schedule.warmup_epochs": (0.0, 1e6),
+    "dataset.crop_share": (1e-3, 1.0),
+    "augment.resized_crop": (0.0, 1.0),
+    "augment.randaugment_magnitude": (0.0, 30.0),
+    "augment.mixup": (0.0, 1e3),
+    "augment.cutmix": (0.0, 1e3),
+    "augment.label_smoothing": (0.0, 0.99),
+    "budget.epochs": (1e-9, 1e6),
+    "runtime.checkpoint_minutes": (0.0, 1e6),
+}
 
 
 def check(config: Config) -> Config:
@@ -33,55 +83,12 @@ def _rules(c: Config) -> Iterator[tuple[str, bool, str]]:
 
 def _ranges(c: Config) -> Iterator[tuple[str, bool, str]]:
     """Of one field each."""
-    for key, value, low in (
-        ("dataset.classes", c.dataset.classes, 2),
-        ("dataset.image_size", c.dataset.image_size, 1),
-        ("dataset.train_images", c.dataset.train_images, 1),
-        ("dataset.test_images", c.dataset.test_images, 1),
-        ("schedule.epochs", c.schedule.epochs, 1),
-        ("schedule.plain_epochs", c.schedule.plain_epochs, 1),
-        ("augment.crop", c.augment.crop, 0),
-        ("augment.cutout", c.augment.cutout, 0),
-        ("augment.randaugment_ops", c.augment.randaugment_ops, 1),
-        ("dataset.workers", c.dataset.workers, 0),
-        ("dataset.skip_unreadable", c.dataset.skip_unreadable, 0),
-        ("budget.max_epochs", c.budget.max_epochs, 1),
-        ("budget.max_steps", c.budget.max_steps, 1),
-        ("budget.max_batch", c.budget.max_batch, 1),
-        ("budget.train_images", c.budget.train_images, 1),
-        ("budget.test_images", c.budget.test_images, 1),
-        ("budget.seeds", c.budget.seeds, 1),
-        ("loop.batch_size", c.loop.batch_size, 1),
-        ("loop.micro_batch", c.loop.micro_batch, 1),
-        ("loop.eval_batch", c.loop.eval_batch, 1),
-        ("loop.keep_every", c.loop.keep_every, 1),
-        ("runtime.ranks", c.runtime.ranks, 1),
-        ("runtime.threads", c.runtime.threads, 1),
-        ("runtime.checkpoint_steps", c.runtime.checkpoint_steps, 1),
-        ("track.every", c.track.every, 1),
-        ("seed", c.seed, 0),
-    ):
+    for key, low in _AT_LEAST.items():
+        value = attrgetter(key)(c)
         yield key, value is not None and value < low, f"must be at least {low}, is {value}"
-    for key, number, low_, high in (
-        ("dataset.label_noise.rate", c.dataset.label_noise.rate, 0.0, 1.0),
-        ("dataset.validation", c.dataset.validation, 0.0, 0.9),
-        ("base_optimizer.weight_decay", c.base_optimizer.weight_decay, 0.0, 1e6),
-        ("base_optimizer.momentum", c.base_optimizer.momentum, 0.0, 0.999999),
-        ("base_optimizer.beta1", c.base_optimizer.beta1, 0.0, 0.999999),
-        ("base_optimizer.beta2", c.base_optimizer.beta2, 0.0, 0.999999),
-        ("base_optimizer.alpha", c.base_optimizer.alpha, 0.0, 0.999999),
-        ("base_optimizer.eps", c.base_optimizer.eps, 0.0, 1.0),
-        ("schedule.warmup_epochs", c.schedule.warmup_epochs, 0.0, 1e6),
-        ("dataset.crop_share", c.dataset.crop_share, 1e-3, 1.0),
-        ("augment.resized_crop", c.augment.resized_crop, 0.0, 1.0),
-        ("augment.randaugment_magnitude", c.augment.randaugment_magnitude, 0.0, 30.0),
-        ("augment.mixup", c.augment.mixup, 0.0, 1e3),
-        ("augment.cutmix", c.augment.cutmix, 0.0, 1e3),
-        ("augment.label_smoothing", c.augment.label_smoothing, 0.0, 0.99),
-        ("budget.epochs", c.budget.epochs, 1e-9, 1e6),
-        ("runtime.checkpoint_minutes", c.runtime.checkpoint_minutes, 0.0, 1e6),
-    ):
-        yield key, not low_ <= number <= high, f"must be between {low_:g} and {high:g}, is {number:g}"
+    for key, (low, high) in _WITHIN.items():
+        value = attrgetter(key)(c)
+        yield key, not low <= value <= high, f"must be between {low:g} and {high:g}, is {value:g}"
 
     yield "base_optimizer.lr", not 0 < c.base_optimizer.lr <= 1e6, f"must be positive, is {c.base_optimizer.lr:g}"
     for key, share, what in (
@@ -96,11 +103,8 @@ def _ranges(c: Config) -> Iterator[tuple[str, bool, str]]:
         yield key, not 0 < chance <= 1, f"must be above 0 and at most 1, is {chance:g}; {off}"
 
     clip = c.loop.clip_norm
-    yield (
-        "loop.clip_norm",
-        clip is not None and not 0 < clip < float("inf"),
-        f"must be positive, is {clip}; null: no clipping",
-    )
+    no_norm = clip is not None and not 0 < clip < float("inf")
+    yield "loop.clip_norm", no_norm, f"must be positive, is {clip}; null: no clipping"
     for key, values in (("dataset.mean", c.dataset.mean), ("dataset.std", c.dataset.std)):
         yield key, len(values) != 3, f"needs three values, one a channel; has {len(values)}"
     yield "dataset.std", any(not v > 0 for v in c.dataset.std), "must be positive"
@@ -108,48 +112,54 @@ def _ranges(c: Config) -> Iterator[tuple[str, bool, str]]:
 
 
 def _between(c: Config) -> Iterator[tuple[str, bool, str]]:
-    yield ("base_optimizer.nesterov", c.base_optimizer.nesterov and not c.base_optimizer.momentum,
-           "needs base_optimizer.momentum > 0")  # fmt: skip
-    yield ("runtime.loss_scaler", c.runtime.precision is Precision.fp16 and not c.runtime.loss_scaler,
-           "must be true for runtime.precision=fp16: small gradients vanish without it; or use bf16")  # fmt: skip
-    own = c.dataset.name is Source.own and not is_named(c.dataset.reader or "")
-    yield "dataset.reader", own, f"must be package.module:attribute for dataset=own, is {c.dataset.reader!r}"
+    """Of fields of several groups."""
+    yield from _of_shares(c)
+    yield from _of_images(c)
+    optimizer, runtime = c.base_optimizer, c.runtime
+    unmoved = optimizer.nesterov and not optimizer.momentum
+    yield "base_optimizer.nesterov", unmoved, "needs base_optimizer.momentum > 0"
+    unscaled = runtime.precision is Precision.fp16 and not runtime.loss_scaler
+    remedy = "small gradients vanish without it; or use bf16"
+    yield "runtime.loss_scaler", unscaled, f"must be true for runtime.precision=fp16: {remedy}"
     yield "task", not is_named(c.task or "a:b"), f"must be package.module:attribute, or null; is {c.task!r}"
     recipe = recipe_epochs(c)
     yield "schedule.warmup_epochs", c.schedule.warmup_epochs > recipe, f"exceeds the run's {recipe} epochs"
+    still = c.method.follows_lr and not changes_rate(c)
+    needed = "which needs a learning rate that moves: schedule.decay is constant"
+    yield "method.radius", still, f"is {c.method.radius}, {needed}"
 
-    batch, ranks, m = c.loop.batch_size, c.runtime.ranks, c.method.m
+
+def _of_shares(c: Config) -> Iterator[tuple[str, bool, str]]:
+    """Of a batch: what each rank, shard and pass takes."""
+    batch, ranks, m, larger = c.loop.batch_size, c.runtime.ranks, c.method.m, c.method.ascent_batch
     yield "runtime.ranks", ranks > batch, f"is {ranks}, more than loop.batch_size={batch}: a rank would have no sample"
     yield "loop.drop_last", not c.loop.drop_last and ranks > 1, f"must be true with runtime.ranks={ranks}"
     yield "loop.batch_size", batch % ranks != 0, f"is {batch}, not divisible by runtime.ranks={ranks}"
     if m is not None:
         yield "method.m", m > batch or batch % m != 0, f"is {m} and must divide loop.batch_size={batch}"
-        yield ("runtime.ranks", batch // m % ranks != 0,
-               f"is {ranks} and must divide the {batch // m} shards that method.m={m} makes of a batch")  # fmt: skip
+        shards = f"the {batch // m} shards that method.m={m} makes of a batch"
+        yield "runtime.ranks", batch // m % ranks != 0, f"is {ranks} and must divide {shards}"
         yield "loop.drop_last", not c.loop.drop_last, "must be true with method.m: a short batch has no equal shards"
-        yield ("method.m", c.method.ascent == "full",
-               f"is {m}, but the full gradient has no shards: leave method.m out")  # fmt: skip
-    larger = c.method.ascent_batch
-    yield (
-        "method.ascent_batch",
-        larger is not None and larger <= batch,
-        f"is {larger} and must exceed loop.batch_size={batch}",
-    )
-    size, crop, cutout = c.dataset.image_size, c.augment.crop, c.augment.cutout
+        whole = c.method.ascent == "full"
+        yield "method.m", whole, f"is {m}, but the full gradient has no shards: leave method.m out"
+    no_larger = larger is not None and larger <= batch
+    yield "method.ascent_batch", no_larger, f"is {larger} and must exceed loop.batch_size={batch}"
+
+
+def _of_images(c: Config) -> Iterator[tuple[str, bool, str]]:
+    """How they are read, cut and held out."""
+    data, augment = c.dataset, c.augment
+    unnamed = data.name is Source.own and not is_named(data.reader or "")
+    yield "dataset.reader", unnamed, f"must be package.module:attribute for dataset=own, is {data.reader!r}"
+    size, crop, cutout = data.image_size, augment.crop, augment.cutout
     yield (
         "augment.crop",
         crop >= size,
         f"is {crop} and must be below dataset.image_size={size}: it may show only padding",
     )
-    yield (
-        "augment.cutout",
-        cutout >= 2 * size,
-        f"is {cutout}: twice dataset.image_size={size} blanks every image",
-    )
+    yield "augment.cutout", cutout >= 2 * size, f"is {cutout}: twice dataset.image_size={size} blanks every image"
     yield "augment.cutout", cutout % 2 == 1, f"must be even, is {cutout}: it goes half to either side of a pixel"
-    yield ("method.radius", c.method.follows_lr and not changes_rate(c),
-           f"is {c.method.radius}, which needs a learning rate that moves: schedule.decay is constant")  # fmt: skip
-    yield ("augment.resized_crop", c.augment.resized_crop > 0 and not c.dataset.stream,
-           "crops images of any size: it needs dataset.stream=true")  # fmt: skip
-    yield ("dataset.validation", c.dataset.evaluate_on is Split.validation and not c.dataset.validation > 0,
-           "must be > 0 for dataset.evaluate_on=validation")  # fmt: skip
+    in_memory = augment.resized_crop > 0 and not data.stream
+    yield "augment.resized_crop", in_memory, "crops images of any size: it needs dataset.stream=true"
+    none_held = data.evaluate_on is Split.validation and not data.validation > 0
+    yield "dataset.validation", none_held, "must be > 0 for dataset.evaluate_on=validation"
