@@ -73,7 +73,7 @@ def main(words: list[str]) -> int:
 
 
 def _run(given: Words) -> int:
-    from sam_repro.report import commands
+    from sam_repro.report import commands, ledger_commands
 
     (name, *words), settings = given.names or [""], given.settings
     if name not in COMMANDS:
@@ -94,7 +94,7 @@ def _run(given: Words) -> int:
         case "runs":
             return commands.runs(words, results, Path(given.flags.get("--out", results / "demo")))
         case "import":
-            return commands.import_ledger(_only(words, "a ledger file"), results)
+            return ledger_commands.import_ledger(_only(words, "a ledger file"), results)
         case "list" | "verify" | "judge" | "wanted" if words:
             raise UserError(f"{name} takes no table: {' '.join(words)}")
     table = _only(words, "a table", optional=True)
@@ -122,7 +122,7 @@ def _run(given: Words) -> int:
         case "render":
             return commands.render(table, settings.get("budget"), form, results, added)
         case _:
-            return commands.verify(results)
+            return ledger_commands.verify(results)
 
 
 def _format(name: str, given: Words) -> str | None:

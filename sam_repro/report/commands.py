@@ -7,19 +7,18 @@ import io
 import json
 import sys
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sam_repro.config.budget import names
 from sam_repro.errors import USER_ERROR, UserError, hint
+from sam_repro.report.ledger_commands import entries_of
 from sam_repro.tables import spec
 from sam_repro.tables.chosen import named, readable
 from sam_repro.tables.extend import Column
 from sam_repro.tables.table import Table
 
 if TYPE_CHECKING:
-    from sam_repro.runs.entry import Entry
     from sam_repro.tables.plan import Planned
 
 
@@ -58,7 +57,7 @@ def discrepancies(ref: str | None, form: str | None, results: Path) -> int:
     rows = load()
     shown = concerning(spec.load(ref).concerning(), rows) if ref else list(rows.values())
     own = [table for table in readable(spec.names())[0] if table.own]
-    costs = prices(write.joined(own, {"paper": _planned(own, "paper")}, _entries(results), results))
+    costs = prices(write.joined(own, {"paper": _planned(own, "paper")}, entries_of(results), results))
     if form == "json":
         print(json.dumps(discrepancies_view.records(shown, costs), indent=1, ensure_ascii=False))
     else:
@@ -76,7 +75,7 @@ def plan(
     others = [table for table in readable(spec.names())[0] if table.ref not in asked]
     tables = [part for table in tables for part in table.with_trials(budget)]
     everything = _planned([*tables, *others], budget)  # a run may be shared with the others
-    entries = _entries(results)
+    entries = entries_of(results)
     found = plan_view.summarise({t.ref: everything[t.ref] for t in tables}, everything, entries, results, device)
     match form:
         case "json":
@@ -93,7 +92,7 @@ def status(ref: str | None, budget: str, results: Path, form: str | None, added:
 
     tables, code = _tables(ref, added)
     planned = _planned(tables, budget)
-    entries = _entries(results)
+    entries = entries_of(results)
     found = status_view.collect(tables, planned, entries, results)
     match form:
         case "json":
@@ -113,7 +112,7 @@ def render(ref: str | None, budget: str | None, form: str | None, results: Path,
     if ref and form == "html":
         named(ref)
     tables, code = _tables(ref if form != "html" else None, added)  # the page is one, with every table
-    entries = _entries(results)
+    entries = entries_of(results)
     budgets = [budget] if budget else write.budgets(entries, tables)
     planned = {name: _planned([t for table in tables for t in table.with_trials(name)], name) for name in budgets}
     if ref and form != "html":
@@ -131,7 +130,7 @@ def choose(ref: str | None, budget: str, results: Path) -> int:
     table = spec.load(ref or "").at(budget)
     if not table.tune:
         raise UserError(f"table {ref} has no `tune:` at budget={budget}: there is nothing to choose")
-    chosen = choosing.choose(table, budget, _entries(results), results)
+    chosen = choosing.choose(table, budget, entries_of(results), results)
     for row, (ended, wanted) in chosen.waiting.items():
         print(f"{row}: {ended} of {wanted} trials have ended", file=sys.stderr)
     print(choosing.write(table, chosen))
@@ -151,7 +150,7 @@ def wanted(hours: str, device: str, results: Path) -> int:
     full, little = _planned(tables, PAPER), _planned(small, MINI)
     planned = [(table, PAPER, full[table.ref]) for table in tables]
     planned += [(table.at(MINI), MINI, little[table.ref]) for table in small]
-    found = choice.wanted(planned, _entries(results), results, device, time)
+    found = choice.wanted(planned, entries_of(results), results, device, time)
     print(plan_view.wanted(found, time, device), end="")
     return code
 
@@ -177,53 +176,6 @@ def runs(words: list[str], results: Path, out: Path) -> int:
     for path in paths:
         print(path)
     return 0
-
-
-def import_ledger(file: str | None, results: Path) -> int:
-    from sam_repro.runs import archive, ledger
-
-    _expect_entries(Path(file or ""))
-    added, problems = ledger.merge(results, file or "")
-    _complain(problems)
-    for entry in ledger.read(results)[0]:
-        archive.fetch(results, entry["run_id"], Path(file or "").parent)
-    print(f"{added} entries added to {results / ledger.FILE}")
-    return 0
-
-
-def _expect_entries(file: Path) -> None:
-    """Another kind of file is a mistake of the user's, not a ledger whose lines are all damaged."""
-    from sam_repro.files.lines import read_lines
-    from sam_repro.files.read import DamagedError
-    from sam_repro.runs import ledger
-
-    records, damaged = list[dict[str, Any]](), list[str]()
-    with suppress(DamagedError):  # `ledger.merge` says it
-        records, damaged = read_lines(file)
-
-    def ours(record: Mapping[str, Any]) -> bool:
-        version = record.get("version")
-        return version == ledger.VERSION and all(isinstance(record.get(k), str) for k in ("run_id", "finished"))
-
-    def newer(record: Mapping[str, Any]) -> bool:  # which `ledger.merge` refuses
-        version = record.get("version")
-        return isinstance(version, int) and version > ledger.VERSION
-
-    if (records or damaged) and not any(ours(record) or newer(record) for record in records):
-        count = len(records) + len(damaged)
-        raise UserError(f"{file} is no ledger: none of its {count} lines is an entry; name a ledger.jsonl to import")
-
-
-def verify(results: Path) -> int:
-    from sam_repro.report import text
-    from sam_repro.runs import verify as checks
-
-    findings = checks.check(list(_entries(results).values()), results)
-    for finding in findings:
-        print(text.printable(finding.text))
-    wrong = sum(finding.wrong for finding in findings)
-    print(f"{len(findings) - wrong} remarks, {wrong} contradictions")
-    return 1 if wrong else 0
 
 
 def _runs(found: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
@@ -265,21 +217,6 @@ def _planned(tables: list[Table], budget: str) -> dict[str, list[Planned]]:
     if budget not in names():
         raise UserError(f"budget={budget}: unknown budget: {hint(budget, names())}")
     return plan_tables(tables, budget)
-
-
-def _entries(results: Path) -> dict[str, Entry]:
-    from sam_repro.runs import ledger
-    from sam_repro.runs.entry import usable
-
-    lines, problems = ledger.read(results)
-    kept, faults = usable(lines)
-    _complain(problems + faults)
-    return {entry["run_id"]: entry for entry in kept}
-
-
-def _complain(problems: list[str]) -> None:
-    for problem in problems:
-        print(f"warning: {problem}", file=sys.stderr)
 
 
 def _broken(planned: list[Planned]) -> int:
