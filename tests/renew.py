@@ -4,6 +4,8 @@
     an experiment its run id, in recipes/run_ids.txt, and the derived lines of its header
     a table       the claim and the run id of each of its cells, in recipes/pinned.txt
 
+docs/reference.md, which is the schema's in other words, is written with each of them: a method may bring fields.
+
 Look at the difference before you commit it: another run id means that recorded results no longer belong to the recipe,
 another trajectory that they are of another algorithm.
 """
@@ -13,7 +15,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from sam_repro.config import reference
 from sam_repro.errors import command, nearest
+from sam_repro.files.atomic import write_atomic
 from sam_repro.tables import spec
 
 sys.path[:0] = [str(Path(__file__).with_name(room)) for room in ("engine", "recipes")]
@@ -32,6 +36,7 @@ def main(words: list[str]) -> int:
     if unknown := [name for name in words if name not in known] or ([] if words else ["nothing"]):
         print(f"{unknown[0]} is no method, experiment or table.{nearest(unknown[0], known)}", file=sys.stderr)
         return 2
+    write_atomic(reference.FILE, reference.page())
     if methods:
         import test_golden
 

@@ -27,13 +27,10 @@ from sam_repro.engine.schedule import Schedule
 from sam_repro.engine.setup import prepare
 from sam_repro.engine.state import TrainState
 from sam_repro.engine.step import Stepper
+from sam_repro.methods import factory
 from sam_repro.tasks.classification.task import Classification
 
-METHODS = (
-    "plain", "sam", "asam", "asam_bias", "asam_filter", "asam_linf", "fsam", "fasam", "fishersam", "ffishersam", "rsam",
-    "gsam", "rgsam", "sam_db", "sam_larger", "sam_full", "sam_noise", "sam_fraction", "looksam", "esam", "lpf_sgd",
-    "sam_on",
-)  # fmt: skip
+METHODS = tuple(dict.fromkeys(["plain", *factory.names()]))
 BATCHES = 5  # of the training set: what a pass over all of it means here (sam_full, sam_noise)
 STEPS = 1_000_000  # of the pretended run: no schedule gets anywhere
 AT_MOST = 2.03

@@ -45,6 +45,14 @@ def build(
     return Method(override(spec, changes), model, seed=seed, foreach=foreach, swap=swap, rollback=rollback)
 
 
+def names() -> list[str]:
+    """The methods that ship: a file that names itself is one, the others are one of these with other values."""
+    import yaml
+
+    files = sorted((CONFIGS / "method").glob("*.yaml"))
+    return [f.stem for f in files if yaml.safe_load(f.read_text(encoding="utf-8")).get("name") == f.stem]
+
+
 def read(name: str, profile: str = "paper") -> Spec:
     """The spec of a method file. A list `defaults` names the files that it starts from, as in Hydra."""
     folder = CONFIGS / "method"

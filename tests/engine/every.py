@@ -1,13 +1,12 @@
-"""Every method that ships, by its generic file: those whose names carry no data set."""
+"""Every method that ships."""
 
 from __future__ import annotations
 
 import pytest
 
-from sam_repro import CONFIGS
+from sam_repro.methods.factory import names
 
-DATA = ("_cifar100", "_imagenet", "_pyramidnet", "_transfer", "_demo", "_vit")
-METHODS = sorted(f.stem for f in (CONFIGS / "method").glob("*.yaml") if not f.stem.endswith(DATA))
+METHODS = names()
 # Of these every axis shows what it does to a step; the others are combinations of the same, and take their turn in the
 # slow suite.
 QUICK = ("plain", "sam", "asam", "fsam", "rsam", "gsam", "looksam", "esam", "lpf_sgd", "sam_db", "sam_noise", "sam_on")
