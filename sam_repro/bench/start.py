@@ -20,10 +20,10 @@ MODULE = "sam_repro"
 # What to type after `python`, and the most seconds that it may take.
 COMMANDS: dict[str, tuple[list[str], float | None]] = {
     "nothing": (["-c", "pass"], None),
-    "--help": (["-m", MODULE, "--help"], 0.5),
-    "--cfg job": (["-m", MODULE, "--cfg", "job"], 0.5),
+    "--help": (["-m", MODULE, "--help"], 0.3),
+    "--cfg job": (["-m", MODULE, "--cfg", "job"], 0.3),
     "a mistake": (["-m", MODULE, "model.widht=3"], 0.5),
-    "plan of every table": (["-m", f"{MODULE}.report", "plan"], 3.0),
+    "plan of every table": (["-m", f"{MODULE}.report", "plan"], 1.5),
 }
 CODES = {"a mistake": 2}
 SPY = """

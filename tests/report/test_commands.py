@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from commands import cpu_seconds
+from commands import hydras
 from report.samples import ENV, cell, epochs, finish, write_run
 
 from sam_repro import CONFIGS
@@ -76,14 +76,14 @@ def test_no_command_imports_torch(tmp_path: Path) -> None:
 
 @pytest.mark.timing
 def test_list_is_quick(tmp_path: Path) -> None:
-    assert min(cpu_seconds("-m", "sam_repro.report", "list") for _ in range(3)) < 0.3
+    assert hydras("-m", "sam_repro.report", "list") <= 3
     assert [line.split()[0] for line in report("list", results=tmp_path).stdout.splitlines()] == spec.names()
 
 
 @pytest.mark.timing
-def test_planning_all_tables_takes_at_most_three_seconds() -> None:
+def test_planning_all_tables_takes_fifteen_times_what_importing_hydra_does() -> None:
     script = "from sam_repro.tables import spec; from sam_repro.tables.plan import plan; plan(spec.load_all())"
-    assert min(cpu_seconds("-c", script) for _ in range(2)) <= 3.0
+    assert hydras("-c", script) <= 15
 
 
 @pytest.mark.parametrize(
