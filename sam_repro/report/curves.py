@@ -14,14 +14,15 @@ from sam_repro.tasks.metric import Metric
 WIDTH, HEIGHT = 320, 190
 LEFT, RIGHT, TOP, BOTTOM = 40, 10, 24, 30  # margins
 DASHES = ("", "7 3", "2 2.5", "9 3 2 3", "4 2", "1 2", "12 4")
+POINTS = 80  # of a learning curve, at most: a panel is 320 units wide, and the page stays small
 COLOURS = 7  # classes c0 ... c6 of the page
 Curve = list[tuple[float, float]]  # epoch, the metric's value
 Line = tuple[int, str, Curve]  # number of its colour and dash, label, points
 
 
-def panels(joined: Joined, results: Path) -> list[str]:
-    """An SVG for each row that has a curve; rows without stored epochs have none."""
-    found = []
+def panels(joined: Joined, results: Path) -> dict[str, str]:
+    """Row -> SVG, of each row that has a curve; rows without stored epochs have none."""
+    found = {}
     for row in joined.table.rows:
         lines, shown, higher = list[Line](), "", True
         for number, column in enumerate(joined.table.columns):
@@ -35,7 +36,7 @@ def panels(joined: Joined, results: Path) -> list[str]:
             if curve and not any(other == curve for _, _, other in lines):
                 lines.append((number, column.label, curve))
         if lines:
-            found.append(learning(shown, lines, higher_is_better=higher))
+            found[row.id] = learning(shown, lines, higher_is_better=higher)
     return found
 
 
@@ -65,7 +66,14 @@ def learning(title: str, lines: Sequence[Line], *, higher_is_better: bool = True
     ticks = {epoch: f"{epoch:g}" for epoch in sorted({first, float(round((first + last) / 2)), last})}
     values = [value for _, value in points]
     low, high = (min(settled), max(values)) if higher_is_better else (min(values), max(settled))
-    return draw(title, lines, ticks, "epoch", (low, high))
+    thin = [(number, label, _thinned(curve)) for number, label, curve in lines]
+    return draw(title, thin, ticks, "epoch", (low, high))
+
+
+def _thinned(curve: Curve) -> Curve:
+    """Every so many epochs, and the last."""
+    step = -(-len(curve) // POINTS)
+    return curve[:-1:step] + curve[-1:]
 
 
 def figure(joined: Joined) -> str | None:

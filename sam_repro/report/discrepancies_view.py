@@ -80,7 +80,7 @@ def _price(price: Price) -> str:
 
 
 def section(rows: Sequence[Discrepancy], prices: Prices) -> str:
-    """The page's table; a cell of another table links to a row by `anchor`."""
+    """The page's table; a cell of another table links to a row by its number."""
     if not rows:
         return ""
     lines = []
@@ -95,26 +95,12 @@ def section(rows: Sequence[Discrepancy], prices: Prices) -> str:
             measured(prices[row.id]) if row.id in prices else NONE,
             _seen(row),
         )
-        lines.append(line(f"{number} {row.id}", HEAD, [escape(cell) for cell in cells], anchor=anchor(row.id)))
+        lines.append(line(f"{number} {row.id}", HEAD, [escape(cell) for cell in cells], anchor=f"d{number}"))
     return (
         '<section id="discrepancies" class="long"><h2>Paper against code</h2>'
         "<p>Where a paper contradicts itself, another version of it or its released code, or is silent, and what is "
         f"done here.</p>{sortable(HEAD, lines, small=True)}</section>"
     )
-
-
-def anchor(name: str) -> str:
-    return f"d-{name}"
-
-
-def links(ids: Sequence[str], rows: dict[str, Discrepancy]) -> str:
-    """From a table's cell to the rows that concern it, by their numbers on the page."""
-    found = [
-        f'<a href="#{escape(anchor(name))}" title="{escape(name)}">{number}</a>'
-        for number, name in enumerate(rows, start=1)
-        if name in ids
-    ]
-    return f'<span class="rows" title="differences and unstated choices">{" ".join(found)}</span>' if found else ""
 
 
 def _seen(row: Discrepancy) -> str:

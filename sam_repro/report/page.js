@@ -2,7 +2,7 @@
 function sortTable(table, column, descending) {
   const value = row => {
     const cell = row.cells[column], number = cell.dataset.value;
-    return number === undefined ? cell.textContent.trim() : number === "" ? null : Number(number);
+    return number === undefined ? (cell.querySelector("summary") ?? cell).textContent.trim() : number === "" ? null : Number(number);
   };
   const body = table.tBodies[0];
   const rows = [...body.rows].map((row, index) => ({ row, index, key: value(row) }));
@@ -37,5 +37,15 @@ for (const form of document.querySelectorAll("form.filter")) {
   form.addEventListener("input", apply);
   form.addEventListener("submit", event => event.preventDefault());
 }
+// A link to what is folded opens it.
+function reveal() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!target) return;
+  for (let item = target; item; item = item.parentElement) if (item.tagName === "DETAILS") item.open = true;
+  target.querySelector("th > details")?.setAttribute("open", "");
+  target.scrollIntoView();
+}
+addEventListener("hashchange", reveal);
+if (location.hash) reveal();
 // A printed page has no click: everything that is folded opens.
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(item => item.open = true));

@@ -1,58 +1,127 @@
-"""Every cell of every table as a line, claimed and measured side by side, to sort and to filter."""
+"""Every cell of every table as a line, claimed and measured side by side, to sort and to filter. A cell opens: its
+command, runs, seeds, cost, curves, and where paper and code differ."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 
+from sam_repro.config.schema import Config
 from sam_repro.report import text
-from sam_repro.report.page_parts import line, sortable
+from sam_repro.report.page_parts import anchor_of, line, sortable
+from sam_repro.tables.cost import cost
 from sam_repro.tables.papers import shown
+from sam_repro.tables.plan import PAPER
 from sam_repro.tables.results import Joined, Result
 
-HEAD = ("cell", "claimed", "measured", "runs", "measured minus claimed", "verdict", "budget")
-# What a visitor may choose, by the cell's data: of the paper, of the budget, of the verdict.
-CHOICES = ("paper", "budget", "verdict")
+HEAD = ("cell", "claimed", "measured", "95 % interval", "runs", "measured minus claimed", "verdict", "budget")
+# What a visitor may choose, by the cell's data.
+CHOICES = ("paper", "data", "model", "method", "budget", "verdict")
+UNKNOWN = "not trained here"
 
 
-def section(tables: Sequence[Joined]) -> str:
+@dataclass(frozen=True)
+class Places:
+    """What else is on the page, to link to."""
+
+    differences: Mapping[str, int]  # a discrepancy's name -> its number
+    curves: Collection[str]  # anchors of the panels with learning curves
+
+
+def section(tables: Sequence[Joined], places: Places) -> str:
     cells = [(joined, result) for joined in tables for result in joined.results]
     kinds = [_kinds(joined, result) for joined, result in cells]
     choosers = "".join(_chooser(name, [kind[place] for kind in kinds]) for place, name in enumerate(CHOICES))
     search = '<label>with the words <input type="search" size="14"></label>'
-    rows = [_row(*cell, kind) for cell, kind in zip(cells, kinds, strict=True)]
+    rows = [_row(*cell, kind, places) for cell, kind in zip(cells, kinds, strict=True)]
     count = f'<output aria-live="polite">{len(rows)} cells</output>'
-    summary = f"{len(rows)} cells of {len(tables)} tables, to sort by any column and to filter"
+    summary = f"{len(rows)} cells of {len(tables)} tables, to sort by any column, to filter and to open"
     return (
         f'<section id="cells"><h2>All cells</h2><details><summary>{summary}</summary><form class="filter">{choosers}'
         f"{search}{count}</form>{sortable(HEAD, rows, small=True)}</details></section>"
     )
 
 
-def _kinds(joined: Joined, result: Result) -> tuple[str, str, str]:
-    budget = "miniature" if joined.table.is_miniature or joined.table.own else joined.budget
-    paper = joined.table.paper
-    return shown([paper])[paper].name, budget, result.verdict.kind.replace("_", " ")
+def _kinds(joined: Joined, result: Result) -> tuple[str, ...]:
+    paper = shown([joined.table.paper])[joined.table.paper].name
+    budget, config = "miniature" if joined.table.is_miniature or joined.table.own else joined.budget, result.config
+    trained = (config.dataset.name.value, _model(config), config.method.name) if config else (UNKNOWN,) * 3
+    return paper, *trained, budget, result.verdict.kind.replace("_", " ")
+
+
+def _model(config: Config) -> str:
+    model = config.model
+    size = [str(part) for part in (model.depth, model.width) if part]
+    return model.name or " ".join([model.architecture.value, "-".join(size)]).strip()
 
 
 def _chooser(name: str, values: Sequence[str]) -> str:
-    options = "".join(f"<option>{escape(value)}</option>" for value in dict.fromkeys(values))
+    options = "".join(f"<option>{escape(value)}</option>" for value in sorted(set(values)))
     return f'<label>{name} <select name="{name}"><option value="">any</option>{options}</select></label>'
 
 
-def _row(joined: Joined, result: Result, kinds: tuple[str, str, str]) -> str:
+def _row(joined: Joined, result: Result, kinds: Sequence[str], page: Places) -> str:
     labels = {one.id: one.label for one in (*joined.table.rows, *joined.table.columns)}
     where = f"{joined.table.ref}: {labels[result.cell.row]}, {labels[result.cell.column]}"
     ours, claim, difference = joined.measured(result), result.cell.claim, result.verdict.difference
     places = text.decimals(result)
     values = (
-        escape(text.claimed(claim)),
+        escape(text.claimed(claim) + (f", n = {claim.n}" if claim.mean is not None and claim.n else "")),
         escape(text.measured(ours, places)),
+        escape(text.interval(ours, places)),
         escape(text.runs_of(result)) if result.planned else text.NONE,
         escape(text.difference(difference, places)),
-        escape(kinds[2]),
-        escape(kinds[1]),
+        escape(kinds[-1]),
+        escape(kinds[-2]),
     )
-    means = (claim.mean, ours.mean if ours else None, result.finished, difference.value if difference else None)
+    means = (claim.mean, ours.mean if ours else None, None, result.finished, difference.value if difference else None)
     data = "".join(f' data-{name}="{escape(kind)}"' for name, kind in zip(CHOICES, kinds, strict=True))
-    return line(where, HEAD, values, (*means, None, None)).replace("<tr", f"<tr{data}", 1)
+    name = f"<details><summary>{escape(where)}</summary>{_opened(joined, result, page)}</details>"
+    anchor = anchor_of(joined, result.cell.row, result.cell.column)
+    found = line(name, HEAD, values, (*means, None, None), anchor=anchor, html=True)
+    return found.replace("<tr", f"<tr{data}", 1)
+
+
+def _opened(joined: Joined, result: Result, page: Places) -> str:
+    lines = []
+    if result.why:
+        lines.append(("not run", escape(result.why)))
+    if result.config:
+        lines.append(("command", f"<code>{escape(command(joined, result))}</code>"))
+        lines.append(("cost", escape(_cost(result, result.config, miniature=joined.table.is_miniature))))
+    if ended := [item.run for item in result.runs if item.state in ("done", "collapsed")]:
+        runs = "; ".join(f"seed {run.seed}: <code>{run.id}</code>" for run in ended)
+        lines.append(("runs", f"{runs}, in {text.duration(result.seconds)}"))
+        lines.append(("best, last epoch", escape(_epochs(result))))
+        if (panel := anchor_of(joined, result.cell.row)) in page.curves:
+            lines.append(("curves", f'<a href="#{panel}">of the row</a>'))
+    elif result.planned:
+        seeds = [item.run.seed for item in result.runs]
+        lines.append(("seeds", f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"{seeds[0]}"))
+    names = joined.table.concerning(result.cell.row, result.cell.column)
+    if links := " ".join(f'<a href="#d{n}">{n}</a>' for name, n in page.differences.items() if name in names):
+        lines.append(("paper against code, rows", links))
+    return "".join(f"<p><b>{name}</b> {value}</p>" for name, value in lines)
+
+
+def _epochs(result: Result) -> str:
+    places = text.decimals(result)
+    return f"{text.measured(result.best, places)}, {text.measured(result.last, places)}"
+
+
+def command(joined: Joined, result: Result) -> str:
+    """What trains the cell's runs that are missing."""
+    words = ["sam-repro", "sweep", f"table={joined.table.ref}", f"cells={result.cell.row}/{result.cell.column}"]
+    return shlex.join([*words, *([] if joined.budget == PAPER else [f"budget={joined.budget}"])])
+
+
+def _cost(result: Result, config: Config, *, miniature: bool) -> str:
+    """On a device that is always the same one, so that the page is the same wherever it is made."""
+    spent = replace(cost(config), threads=1)
+    device, name = ("cpu", "core of a processor") if miniature else ("a100", "A100")
+    hours = spent.hours(device)
+    time = "" if hours is None else f", {text.duration(3600 * hours)} on one {name}, estimated"
+    runs = f"{result.planned} runs of" if result.planned > 1 else "a run of"
+    return f"{runs} {text.large(spent.passes)} passes{time}"

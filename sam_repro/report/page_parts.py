@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
+
+from sam_repro.report.text import NONE
+from sam_repro.tables.plan import PAPER
+from sam_repro.tables.results import Joined
 
 
 def sortable(head: Sequence[str], rows: Sequence[str], *, small: bool = False) -> str:
@@ -29,14 +34,29 @@ def line(
     keys: Sequence[float | None] | None = None,
     *,
     anchor: str | None = None,
+    html: bool = False,
 ) -> str:
-    """A row of a small table. The cells are HTML; a key sorts its cell as a number; links point to the anchor."""
-    found = [f'<th scope="row">{escape(name)}</th>']
+    """A row of a small table. The cells are HTML, the name where it says so; a key sorts its cell as a number; links
+    point to the anchor."""
+    found = [f'<th scope="row">{name if html else escape(name)}</th>']
     for label, cell, key in zip(head[1:], cells, keys or [None] * len(cells), strict=True):
         number = "" if key is None else f' data-value="{key:.9g}"'
-        found.append(f'<td data-label="{escape(label)}"{number}><span>{cell}</span></td>')
+        nothing = ' class="nil"' if cell == NONE else ""  # not worth a line where cells stand below each other
+        found.append(f'<td data-label="{escape(label)}"{nothing}{number}><span>{cell}</span></td>')
     place = f' id="{escape(anchor)}"' if anchor else ""
     return f"<tr{place}>{''.join(found)}</tr>"
+
+
+def anchor_of(joined: Joined, *names: str) -> str:
+    """Of a table, of a row's curves, of a cell: letters that need no escape in a link."""
+    words = "-".join((joined.table.paper, joined.table.number, joined.budget, *names))
+    return re.sub(r"[^A-Za-z0-9_.-]", lambda letter: f"_{ord(letter[0]):x}", words)
+
+
+def file_of(joined: Joined) -> str:
+    """Of the table's files, from the folder of the results, without the format."""
+    folder, budget = ("figures" if joined.table.figure else "tables"), joined.budget
+    return f"{folder}/{joined.table.ref}{'' if budget == PAPER else f'.{budget}'}"
 
 
 def listing(lines: Iterable[str]) -> str:

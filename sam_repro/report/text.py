@@ -90,8 +90,12 @@ def levels(joined: Joined) -> str | None:
 
 
 def margin(joined: Joined) -> str:
-    units = sorted({result.cell.unit for result in joined.results} - {""})
-    return " ".join([f"± {joined.table.margin:g}", *units])
+    return f"± {joined.table.margin:g}{unit(joined)}"
+
+
+def unit(joined: Joined) -> str:
+    """Of the table's cells, to stand behind a number."""
+    return "".join(f" {name}" for name in sorted({result.cell.unit for result in joined.results} - {""}))
 
 
 TRIAL = ("row", "trial", "on the validation split", "runs", "choice")

@@ -11,6 +11,7 @@ from sam_repro.config.budget import names
 from sam_repro.errors import UserError
 from sam_repro.files.atomic import write_atomic
 from sam_repro.report import passes, render_data, render_md, render_tex
+from sam_repro.report.page_parts import file_of
 from sam_repro.runs.entry import Entry
 from sam_repro.tables.plan import PAPER, Planned
 from sam_repro.tables.results import Joined, join
@@ -69,12 +70,10 @@ def everything(
     for item in found:
         for name, renderer in RENDERERS.items():
             if form in (None, name):
-                budget = "" if item.budget == PAPER else f".{item.budget}"
-                folder = "figures" if item.table.figure else "tables"
-                paths.append(results / folder / f"{item.table.ref}{budget}.{name}")
+                paths.append(results / f"{file_of(item)}.{name}")
                 _write(paths[-1], renderer(item))
         if form is None and item.table.is_miniature and (picture := passes.render(item)):
-            paths.append(results / "tables" / f"{item.table.ref}.{item.budget}.svg")
+            paths.append(results / f"{file_of(item)}.svg")
             _write(paths[-1], picture)
     if form == "html" or (form is None and page):
         from sam_repro.report import page as html

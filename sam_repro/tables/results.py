@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sam_repro.config.schema import Config
 from sam_repro.runs.entry import Entry
 from sam_repro.tables.judged import Verdict, verdict
 from sam_repro.tables.plan import PAPER, Planned
@@ -38,6 +39,7 @@ class Result:
     seconds: float
     passes: float
     why: str | None  # why no run gives this cell
+    config: Config | None  # of its first run
 
     @property
     def collapsed(self) -> int:
@@ -124,6 +126,7 @@ def _result(
         seconds=sum(entry["seconds"] for entry in mine),
         passes=total_passes(mine),
         why=planned.why,
+        config=planned.config,
     )
 
 

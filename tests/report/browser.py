@@ -60,7 +60,7 @@ class Browser:
         path.write_bytes(base64.b64decode(data))
 
     def print(self, path: Path) -> None:
-        path.write_bytes(base64.b64decode(self._call("POST", f"{self._root}/print", {})))
+        path.write_bytes(base64.b64decode(self.devtools("Page.printToPDF", {})["data"]))
 
     def close(self) -> None:
         self._call("DELETE", self._root)
@@ -70,7 +70,7 @@ class Browser:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=verb)
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=300) as answer:
                 return json.load(answer)["value"]
         except urllib.error.HTTPError as error:
             raise AssertionError(json.load(error)["value"]["message"]) from None

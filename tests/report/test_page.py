@@ -1,6 +1,9 @@
 """The page in a real Chromium: on a desktop, on a phone, printed. Needs Debian's chromium and chromium-driver."""
 
 import json
+import shutil
+import subprocess
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -91,26 +94,88 @@ def test_a_filter_shows_the_cells_that_have_all_that_is_chosen(desktop: Browser)
     assert desktop.run(shown) == everything
 
 
-@pytest.mark.parametrize("width", [360, 768, 1280, 1920])
-def test_nothing_is_clipped(page: Path, width: int) -> None:
-    with browser(width, 900) as window:
+WIDTHS = (360, 390, 480, 600, 768, 896, 900, 1024, 1280, 1440, 1920)
+
+
+def shape(window: Browser, width: int, *, dark: bool = False) -> None:
+    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    window.devtools("Emulation.setDeviceMetricsOverride", metrics)
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    window.devtools("Emulation.setEmulatedMedia", {"features": [scheme]})
+
+
+def test_nothing_is_clipped(page: Path) -> None:
+    beyond = "e => e.getBoundingClientRect().right > innerWidth + 0.5"
+    with browser(1280, 900) as window:
         window.open(page)
         window.run("document.querySelectorAll('details').forEach(d => d.open = true)")
-        assert window.run("return document.documentElement.scrollWidth <= innerWidth")
-        beyond = "e => e.getBoundingClientRect().right > innerWidth + 0.5"
+        for width in WIDTHS:
+            shape(window, width)
+            assert window.run("return document.documentElement.scrollWidth <= innerWidth"), width
+            everything = "document.querySelectorAll('td, th, .forest svg, .filter > *, code')"
+            assert window.run(f"return [...{everything}].filter({beyond}).map(e => e.textContent)") == [], width
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Deque's accessibility rules, as npm has them."""
+    folder = tmp_path_factory.mktemp("axe")
+    subprocess.run(["npm", "pack", "--silent", "axe-core@4.14.0"], cwd=folder, check=True, capture_output=True)
+    with tarfile.open(next(folder.glob("*.tgz"))) as packed:
+        script = packed.extractfile("package/axe.min.js")
+        assert script is not None
+        return script.read().decode()
+
+
+@pytest.mark.skipif(not shutil.which("npm"), reason="npm is not installed")
+@pytest.mark.parametrize(("width", "dark"), [(360, False), (1280, True)])
+def test_it_violates_no_rule_of_accessibility(page: Path, axe: str, width: int, dark: bool) -> None:
+    with browser(width, 900) as window:
+        shape(window, width, dark=dark)
+        window.open(page)
+        assert window.run("return matchMedia('(prefers-color-scheme: dark)').matches") is dark
+        window.run("document.querySelectorAll('details').forEach(d => d.open = true)")
+        window.devtools("Runtime.evaluate", {"expression": axe})
+        found = "r => JSON.stringify(r.violations.map(v => [v.id, v.nodes.length, v.nodes[0].html]))"
+        ask = {"expression": f"axe.run(document).then({found})", "awaitPromise": True, "returnByValue": True}
+        assert json.loads(window.devtools("Runtime.evaluate", ask)["result"]["value"]) == []
+
+
+def test_the_keyboard_is_enough(page: Path) -> None:
+    with browser(1200, 900) as window:
+        window.open(page)
+
+        def press(key: str) -> None:
+            text = {"text": "\r"} if key == "Enter" else {}
+            code = {"Tab": 9, "Enter": 13}[key]
+            for kind in ("keyDown", "keyUp"):
+                event = {"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code}
+                window.devtools("Input.dispatchKeyEvent", event | (text if kind == "keyDown" else {}))
+
+        window.run("document.querySelector('#cells summary').focus()")
+        press("Enter")
+        assert window.run("return document.querySelector('#cells details').open")
+        press("Tab")
+        assert window.run("return document.activeElement.name") == "paper", "the filters come next"
+        window.run(f"document.querySelector('{TABLE} thead th:nth-child(2) button').focus()")
+        press("Enter")
+        assert window.run(f"return document.querySelector('{TABLE} th:nth-child(2)').ariaSort") == "ascending"
+        window.run("document.querySelector('#cells details').open = false")
+        window.run(f"document.querySelector('{TABLE} a.ours').focus()")
+        press("Enter")
+        opened = "location.hash.slice(1)"
+        assert window.run(f"return document.getElementById({opened}).querySelector('details').open")
         assert (
-            window.run(f"return [...document.querySelectorAll('td, th')].filter({beyond}).map(e => e.textContent)")
-            == []
+            window.run(f"const top = document.getElementById({opened}).getBoundingClientRect().top; return top") < 900
         )
 
 
-def test_details_open_and_link_to_folders_that_are_there(desktop: Browser, page: Path) -> None:
-    assert not desktop.run(f"return document.querySelector('{TABLE} details').open")
-    desktop.click(f"{TABLE} summary")
-    assert desktop.run(f"return document.querySelector('{TABLE} details').open")
-    links = desktop.run(f"return [...document.querySelectorAll('{TABLE} details a')].map(a => a.getAttribute('href'))")
-    assert len(links) == 9
-    assert all((page.parent / link).is_dir() for link in links)
+def test_a_number_opens_its_cell(desktop: Browser) -> None:
+    desktop.click(f'{TABLE} a.ours[href="#asam-6-paper-20-sgd"]')
+    text = desktop.run("return document.getElementById('asam-6-paper-20-sgd').innerText")
+    assert "sam-repro sweep table=asam/6 cells=20/sgd" in text
+    assert text.count("seed ") == 3
+    assert desktop.run("return document.querySelector('#asam-6-paper-20 svg') !== null"), "its curves"
 
 
 def test_collapsed_runs_are_counted_in_their_cell(desktop: Browser) -> None:

@@ -146,6 +146,60 @@ def test_rendering_twice_changes_no_byte(tmp_path: Path) -> None:
     assert {"index.html", "tables/asam/6.md", "tables/asam/6.mini.csv", "tables/asam/2.tex"} <= set(first)
 
 
+def test_the_page_is_made_of_ledger_and_curves_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another machine has neither the runs' folders, which are not committed, nor this one's processor."""
+    fill(tmp_path)
+    broken = tmp_path / "runs" / cell(FULL["asam/2"], "resnet20", "sgd").runs[0].id
+    broken.mkdir()
+    (broken / "error.txt").write_text("a run that failed here")
+    write_all(tmp_path)
+    page_here = (tmp_path / "index.html").read_bytes()
+    shutil.rmtree(tmp_path / "runs")
+    monkeypatch.setattr("sam_repro.tables.cost.cores", lambda: 97)
+    write_all(tmp_path)
+    assert (tmp_path / "index.html").read_bytes() == page_here
+
+
+def test_every_cell_opens_its_command_runs_and_cost(tmp_path: Path) -> None:
+    fill(tmp_path)
+    write_all(tmp_path)
+    html = (tmp_path / "index.html").read_text()
+    opened = dict(re.findall(r'<tr data-[^>]* id="([^"]+)">(.*?)</details>', html))
+    assert len(opened) == sum(len(t.cells) for t in (NOISE, NOISE, CIFAR))
+    for anchor in opened:
+        assert f'href="#{anchor}"' in html, "a number in its table leads to it"
+    done, missing = opened["asam-6-paper-0-sgd"], opened["asam-6-paper-80-asam"]
+    assert "sam-repro sweep table=asam/6 cells=80/asam</code>" in missing
+    assert "3 runs of 156.0 k passes, " in missing, "200 epochs of 390 whole batches, two passes each"
+    assert "on one A100, estimated" in missing
+    assert "<b>seeds</b> 0 to 2" in missing
+    assert "budget=mini</code>" in opened["asam-6-mini-40-asam"]
+    for run in cell(FULL["asam/6"], "0", "sgd").runs:
+        assert f"seed {run.seed}: <code>{run.id}</code>" in done
+    (panel,) = re.findall(r'<a href="#(asam-6-paper-0)">', done)
+    assert f'<div id="{panel}"><svg' in html
+    for link in re.findall(r'href="((?:tables|figures)/[^"]*)" download', html):
+        assert (tmp_path / link).is_file()
+
+
+def test_a_forest_plot_of_levels_and_points(tmp_path: Path) -> None:
+    fill(tmp_path)
+    text = page.render([joined(tmp_path)], entries(tmp_path), tmp_path)
+    levels, shown = re.findall(r'<ul class="forest">(.*?)</ul>', text)
+    assert levels.count("<circle") == levels.count('class="band"') == 4, "a cell each, on the margin's band"
+    assert shown.count("<circle") == shown.count('class="claimed"') == 2
+    assert re.search(r'<li><span>0%: SAM over SGD [^<]*</span><svg [^>]*aria-hidden="true">', shown)
+
+
+def test_long_curves_are_thinned_and_keep_their_end() -> None:
+    curve = [(float(epoch), 50 + epoch / 10) for epoch in range(1, 301)]
+    drawn = curves.learning("a net", [(0, "SAM", curve)])
+    (points,) = re.findall(r'<polyline[^>]* points="([^"]*)"', drawn)
+    (whole,) = re.findall(r'<polyline[^>]* points="([^"]*)"', curves.learning("a net", [(0, "SAM", curve[-2:])]))
+    assert len(points.split()) <= curves.POINTS + 1
+    assert points.split()[-1].split(",")[0] == whole.split()[-1].split(",")[0]
+
+
 def test_the_order_of_the_ledger_does_not_matter(tmp_path: Path) -> None:
     """Results that come from several machines in any order make the same tables."""
     contents = []
@@ -217,7 +271,7 @@ def test_the_page_needs_no_other_file(tmp_path: Path) -> None:
     assert html.count('class="chip agrees"') > 0
     assert html.count("<polyline") >= 6
     for run in cell(FULL["asam/6"], "0", "sgd").runs:
-        assert f'href="runs/{run.id}/"' in html
+        assert f"<code>{run.id}</code>" in html
 
 
 def test_the_page_runs_its_own_script_alone_and_has_every_cell_to_filter(tmp_path: Path) -> None:
@@ -257,7 +311,7 @@ def test_the_discrepancies_are_on_the_page(tmp_path: Path, monkeypatch: pytest.M
     text = page.render([joined(tmp_path)], {}, tmp_path)
     assert '<section id="discrepancies"' in text
     assert '<a href="#discrepancies">' in text
-    assert '<tr id="d-asam-eta">' in text
+    assert '<tr id="d1">' in text
     assert "0 &lt; x" in text
     for broken in ("{a: 1}", "[1]", "[a: b: c]"):
         file.write_text(broken)
@@ -275,8 +329,8 @@ def test_every_shipped_discrepancy_is_on_the_page(tmp_path: Path) -> None:
     assert rows
     places = {row["id"]: number for number, row in enumerate(rows, start=1)}
     for name in joined(tmp_path).table.concerning():  # from a cell to its row
-        assert f'<tr id="d-{name}">' in text
-        assert f'<a href="#d-{name}" title="{name}">{places[name]}</a>' in text
+        assert f'<tr id="d{places[name]}"><th scope="row">{places[name]} {name}</th>' in text
+        assert f'<a href="#d{places[name]}">{places[name]}</a>' in text
     for row in rows:
         for field in ("says", "code", "ours", "official", "matters"):
             assert row[field] is None or escape(" ".join(row[field].split())) in text
