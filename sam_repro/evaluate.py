@@ -5,6 +5,7 @@ and added to the run's line in the ledger, where the tables find it; of a publis
 
     run=                      id of a finished run, or the first characters of it; or the folder of a published one
     on=                       of imagenet, real (ImageNet-ReaL), v2, r, c; or a data set with as many classes (cifar10)
+    translate=                a text file: the run, a translator, prints it line for line, and keeps nothing
     results_dir=              where the run is (default results)
     dataset.root=             where the test sets are, if not where the run's data was
     dataset.workers=          processes that decode
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 OF_THE_CONFIGURATION = ("dataset.root", "dataset.workers", "dataset.skip_unreadable", "runtime.device")
-OPTIONS = ("run", "on", "results_dir", *OF_THE_CONFIGURATION)
+OPTIONS = ("run", "on", "translate", "results_dir", *OF_THE_CONFIGURATION)
 CLASSES = 1000  # of every test set but ImageNet-R, which has 200 of them
 
 
@@ -55,6 +56,8 @@ def main(words: list[str]) -> int:
     wanted = options(words)
     run = finished_run(Path(wanted.get("results_dir", "results")), wanted.get("run", ""))
     config = configured(stored(run), wanted)
+    if "translate" in wanted:
+        return translate(config, run, Path(wanted["translate"]))
     if config.task is not None:
         raise UserError(f"run={run.id} learnt task={config.task}, which judges it after every epoch: see runs show")
     names = [n.strip() for n in wanted.get("on", config.dataset.name.value).strip("[]").split(",")]
@@ -70,6 +73,30 @@ def main(words: list[str]) -> int:
             f"numbers (they are in {run.evaluations}); start the run once more: that writes its line again",
             file=sys.stderr,
         )
+    return 0
+
+
+def translate(config: Config, run: Run, file: Path) -> int:
+    """Print a file's translation; how far it is goes to standard error."""
+    from sam_repro.engine.ranks import device_of
+    from sam_repro.engine.setup import before_cuda, prepare
+    from sam_repro.tasks.translation.lines import text_of, translated
+    from sam_repro.tasks.translation.task import Translation
+    from sam_repro.train import task_of
+
+    lines = text_of(file)
+    before_cuda(config.runtime)
+    device = device_of(config.runtime, 0)
+    prepare(config.runtime, config.seed, local_ranks=1)
+    task: object = task_of(config, device)
+    if not isinstance(task, Translation):
+        raise UserError(f"translate={file}: run={run.id} learnt to classify, or something else than to translate")
+
+    def say(done: int, of: int) -> None:
+        print(f"{done} of {of} sentences", end="\n" if done == of else "\r", file=sys.stderr, flush=True)
+
+    found = translated(task, trained(config, run.weights).to(device).eval(), lines, say)
+    print(*found, sep="\n", flush=True)
     return 0
 
 

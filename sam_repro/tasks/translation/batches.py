@@ -35,9 +35,18 @@ class Epochs:
         filled = np.cumsum(longer[self._by_kind])
         zone_tokens = most * max(1, round(float(np.sqrt(filled[-1] / most / 2))))
         self._batches: list[Ids] = []
+        left = np.zeros(0, np.int64)  # what does not fill a batch of its zone goes into the next one's
         for zone in np.split(self._by_kind, np.flatnonzero(np.diff(filled // zone_tokens)) + 1):
-            zone = zone[np.argsort(target[zone], kind="stable")]
-            self._batches += _cut(zone, longer[zone], most)
+            ids = np.concatenate([left, zone])
+            ids = ids[np.argsort(target[ids], kind="stable")]
+            *whole, left = _cut(ids, longer[ids], most)
+            self._batches += whole
+        self._batches.append(left)
+        if len(self) > 1:
+            # The very last is evened out with the one before: ranks and shards all want a part of it.
+            halves = np.array_split(np.concatenate(self._batches[-2:]), 2)
+            if max(len(half) * int(longer[half].max()) for half in halves) <= most:
+                self._batches[-2:] = halves
 
     def __len__(self) -> int:
         """Batches an epoch."""

@@ -47,6 +47,14 @@ def test_padding_is_at_most_a_twentieth() -> None:
     assert 1 - (source.sum() + target.sum()) / slots <= 0.05
 
 
+def test_no_batch_is_a_leftover() -> None:
+    """Every rank and every shard of a step wants a part of each batch."""
+    pairs = corpus(5000)
+    for ids in Epochs(pairs, 2048, seed=0)(0):
+        longest = max(int(side.lengths[ids].max()) for side in (pairs.source, pairs.target))
+        assert len(ids) * longest >= 2048 / 4
+
+
 def test_halves_of_a_batch_are_alike() -> None:
     """Two ranks that share batches have as much to do."""
     pairs = corpus(2000)
