@@ -75,7 +75,7 @@ def hydras(*arguments: str, rounds: int = 3) -> float:
     """CPU time as a multiple of what importing Hydra takes, about 0.1 s on an idle core: the best of several."""
     measured = [(cpu_seconds(*arguments), cpu_seconds("-c", "import hydra, omegaconf")) for _ in range(rounds + 1)]
     ours, imports = zip(*measured[1:], strict=True)  # the first may have to compile modules
-    return min(ours) / min(imports)
+    return float(min(ours) / min(imports))
 
 
 def cpu_seconds(*arguments: str) -> float:

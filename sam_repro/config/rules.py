@@ -83,9 +83,9 @@ def _rules(c: Config) -> Iterator[tuple[str, bool, str]]:
 
 def _ranges(c: Config) -> Iterator[tuple[str, bool, str]]:
     """Of one field each."""
-    for key, low in _AT_LEAST.items():
+    for key, least in _AT_LEAST.items():
         value = attrgetter(key)(c)
-        yield key, value is not None and value < low, f"must be at least {low}, is {value}"
+        yield key, value is not None and value < least, f"must be at least {least}, is {value}"
     for key, (low, high) in _WITHIN.items():
         value = attrgetter(key)(c)
         yield key, not low <= value <= high, f"must be between {low:g} and {high:g}, is {value:g}"
