@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sam_repro.data.counter import Draw, integers, key
-from sam_repro.data.on_device import Normalise, OnDevice, send
+from sam_repro.data.on_device import Normalise, OnDevice
+from sam_repro.data.sending import send
 from sam_repro.data.sets import Batch, EvalData, TrainData
 
 # A larger set than this stays in the host's memory and its batches are copied to the accelerator one by one.
@@ -49,12 +50,13 @@ class MemoryTrain(TrainData):
 
     def gather(self, ids: Tensor, epoch: int) -> Batch:
         there = send(ids, self.device)
-        images, targets = self._pixels(there, epoch), self.targets[there]
+        images, targets = self._pixels(ids, epoch), self.targets[there]
         if self.on_device.mixes:
             # The partner is a sample of the whole set, drawn by this sample's own counter: still a pure function.
-            partners = send(integers(ids, [key(self.seed, epoch, Draw.partner)], [self.size])[:, 0], self.device)
+            partners = integers(ids, [key(self.seed, epoch, Draw.partner)], [self.size])[:, 0]
+            others = send(partners, self.device)
             images, targets = self.on_device.blend(
-                images, targets, self._pixels(partners, epoch), self.targets[partners], ids.cpu(), epoch
+                images, targets, self._pixels(partners, epoch), self.targets[others], ids, epoch
             )
         return Batch(images, targets, there)
 
@@ -62,11 +64,12 @@ class MemoryTrain(TrainData):
         """Cropped, mirrored, normalised, blanked."""
         offsets = 2 * self.augment.crop + 1
         keys = [key(self.seed, epoch, draw) for draw in (Draw.crop_y, Draw.crop_x, Draw.flip)]
-        crop_y, crop_x, flip = integers(ids, keys, [offsets, offsets, 2]).unbind(1)
-        index = tuple(i.to(self.images.device) for i in (ids, crop_y, crop_x))
-        images = send(self.windows[index], self.device)
+        draws = integers(ids, keys, [offsets, offsets, 2])
+        places = send(torch.cat([ids[:, None], draws], 1), self.images.device)  # the images may be left on the host
+        which, crop_y, crop_x, flip = places.unbind(1)
+        images = send(self.windows[which, crop_y, crop_x], self.device)
         if self.augment.flip:
-            images = _flip(images, flip)
+            images = _flip(images, send(flip, self.device))
         return self.on_device.pixels(images, ids, epoch)
 
 
@@ -82,6 +85,6 @@ class MemoryEval(EvalData):
         share = torch.arange(self.size)[rank::ranks]
         for start in range(0, len(share), batch_size):
             ids = share[start : start + batch_size]
-            images = send(self.images[ids.to(self.images.device)], self.device)
             there = send(ids, self.device)
+            images = send(self.images[there if self.images.device == self.device else ids], self.device)
             yield Batch(self.normalise(images), self.targets[there], there)

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from sam_repro.config.schema import AugmentConfig
 from sam_repro.data.counter import Draw, integers, key, uniform
+from sam_repro.data.sending import send
 
 
 @dataclass(frozen=True)
@@ -62,17 +63,17 @@ def draw(ids: Tensor, augment: AugmentConfig, seed: int, epoch: int, height: int
 
 def blend(images: Tensor, partners: Tensor, recipe: Recipe) -> Tensor:
     height, width = images.shape[-2:]
-    top, bottom, left, right = recipe.box.to(images.device)[:, :, None].unbind(1)
+    top, bottom, left, right = send(recipe.box, images.device)[:, :, None].unbind(1)
     rows, columns = torch.arange(height, device=images.device), torch.arange(width, device=images.device)
     inside_y = ((rows >= top) & (rows < bottom)).float()
     inside_x = ((columns >= left) & (columns < right)).float()
     outside = 1.0 - inside_y[:, None, :, None] * inside_x[:, None, None, :]
-    own = recipe.blend.to(images.device)[:, None, None, None] * outside
+    own = send(recipe.blend, images.device)[:, None, None, None] * outside
     return images * own + partners * (1.0 - own)
 
 
 def soften(targets: Tensor, partners: Tensor, recipe: Recipe, classes: int) -> Tensor:
     """float32 [n, classes]."""
-    share = recipe.share.to(targets.device)[:, None]
+    share = send(recipe.share, targets.device)[:, None]
     own, other = (torch.nn.functional.one_hot(t, classes).float() for t in (targets, partners))
     return own * share + other * (1.0 - share)

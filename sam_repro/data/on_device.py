@@ -8,6 +8,7 @@ from torch import Tensor
 from sam_repro.config.schema import AugmentConfig
 from sam_repro.data import mix
 from sam_repro.data.counter import Draw, integers, key
+from sam_repro.data.sending import send
 
 _COIN = 1 << 24  # resolution of cutout_probability
 
@@ -26,13 +27,6 @@ class Normalise:
         return images.float().sub_(self.shift).mul_(self.scale)  # in place: a mixed-type operation is 20 x slower
 
 
-def send(tensor: Tensor, device: torch.device) -> Tensor:
-    """To the device; to an accelerator without waiting for the copy."""
-    if tensor.device == device or device.type != "cuda":
-        return tensor.to(device)
-    return (tensor if tensor.is_pinned() else tensor.pin_memory()).to(device, non_blocking=True)
-
-
 class OnDevice:
     def __init__(self, augment: AugmentConfig, normalise: Normalise, seed: int, classes: int) -> None:
         self.augment = augment
@@ -42,7 +36,7 @@ class OnDevice:
         self.mixes = mix.mixes(augment)
 
     def pixels(self, images: Tensor, ids: Tensor, epoch: int) -> Tensor:
-        """float32, normalised, with cutout. `ids` are on the images' device."""
+        """float32, normalised, with cutout. `ids` are on the host."""
         images = self.normalise(images)
         return images.mul_(self._cutout_mask(images, ids, epoch)) if self.augment.cutout else images
 
@@ -62,10 +56,10 @@ class OnDevice:
         """
         height, width = images.shape[-2:]
         keys = [key(self.seed, epoch, s) for s in (Draw.cutout_apply, Draw.cutout_y, Draw.cutout_x)]
-        coin, y, x = integers(ids, keys, [_COIN, height, width])[:, :, None].unbind(1)
+        coin, y, x = send(integers(ids, keys, [_COIN, height, width]), images.device)[:, :, None].unbind(1)
         half = self.augment.cutout // 2
-        rows = torch.arange(height, device=ids.device) - y
-        columns = torch.arange(width, device=ids.device) - x
+        rows = torch.arange(height, device=images.device) - y
+        columns = torch.arange(width, device=images.device) - x
         inside_y = (rows >= -half) & (rows < half) & (coin < round(self.augment.cutout_probability * _COIN))
         inside_x = (columns >= -half) & (columns < half)
         return 1.0 - inside_y.float()[:, None, :, None] * inside_x.float()[:, None, None, :]

@@ -13,9 +13,10 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from sam_repro.data.counter import Draw, hashes, key
-from sam_repro.data.on_device import Normalise, OnDevice, send
+from sam_repro.data.on_device import Normalise, OnDevice
 from sam_repro.data.pictures import ArrayPictures, FilePictures, Tally, UnreadableError
 from sam_repro.data.preprocess import Transform
+from sam_repro.data.sending import send
 from sam_repro.data.sets import Batch, EvalData, TrainData
 from sam_repro.machine import cores
 
@@ -147,10 +148,10 @@ class StreamTrain(TrainData):
         for complaint in raw.complaints:
             self.tally.add(complaint)
         ids = send(raw.ids, self.device)
-        images = self.on_device.pixels(send(raw.images, self.device), ids, epoch)
+        images = self.on_device.pixels(send(raw.images, self.device), raw.ids, epoch)
         targets = self.targets[ids]
         if self.on_device.mixes:
-            other = neighbours(len(images)).to(self.device)
+            other = send(neighbours(len(images)), self.device)
             images, targets = self.on_device.blend(images, targets, images[other], targets[other], raw.ids, epoch)
         return Batch(images, targets, ids)
 

@@ -64,11 +64,14 @@ class RunningStatistics:
             ranks.sum_(self.averages)
 
     def copy(self) -> list[Tensor]:
-        return [b.clone() for b in (*self.averages, *self.counts)]
+        return [*cloned(self.averages), *cloned(self.counts)]
 
     def restore(self, saved: Sequence[Tensor]) -> None:
-        for b, s in zip((*self.averages, *self.counts), saved, strict=True):
-            b.copy_(s)
+        """One call each for the averages and the counts, which are of another type."""
+        size = len(self.averages)
+        for own, old in ((self.averages, saved[:size]), (self.counts, saved[size:])):
+            if own:
+                torch._foreach_copy_(own, list(old))
 
 
 class SideBySide:
@@ -84,13 +87,17 @@ class SideBySide:
             return
         now = self.statistics.averages
         if not self.total:
-            self.total = [b.clone() for b in now]
+            self.total = cloned(now)
         else:
             torch._foreach_add_(self.total, now)
-        self.counts = [c.clone() for c in self.statistics.counts]
+        self.counts = cloned(self.statistics.counts)
         self.statistics.restore(self.start)
 
     def all_done(self) -> None:
         if self.total:
             torch._foreach_div_(self.total, self.count)
             self.statistics.restore([*self.total, *self.counts])
+
+
+def cloned(tensors: Sequence[Tensor]) -> list[Tensor]:
+    return list(torch._foreach_clone(list(tensors))) if tensors else []

@@ -82,7 +82,7 @@ class GradFn:
             self.batch_loss = self.losses[-1]
         overflowed = self.scale.overflowed(gradients)
         # The ranks must agree, or one would leave the others waiting in the next collective.
-        if self.scale.enabled and (overflowed if everywhere else self.ranks.any(overflowed)):
+        if self.scale.enabled and (bool(overflowed) if everywhere else self.ranks.any(overflowed)):
             raise Overflow(f"a gradient of pass {p.index} is not finite at loss scale {self.scale.scale:g}")
         return loss
 

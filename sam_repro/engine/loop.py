@@ -15,7 +15,7 @@ from sam_repro.engine.evaluate import evaluate
 from sam_repro.engine.keep import Keeper
 from sam_repro.engine.profiling import profiler
 from sam_repro.engine.ranks import Ranks
-from sam_repro.engine.requests import SAVE, STOP, Interrupted, Requests
+from sam_repro.engine.requests import SAVE, STOP, Answers, Interrupted, Requests
 from sam_repro.engine.state import Progress, TrainState
 from sam_repro.engine.step import Outcome, Stepper
 from sam_repro.engine.task import Task
@@ -33,6 +33,7 @@ class Loop:
     recorder: Recorder = field(init=False)
     checkpoints: Checkpoints = field(init=False)
     keeper: Keeper | None = field(init=False)  # on the main rank
+    answers: Answers = field(default_factory=Answers)
     unseen: list[tuple[int, Outcome]] = field(default_factory=list)  # (step, outcome) not yet looked at
     fresh: float = 0.0  # what the examples weigh that were trained on since the last mark
 
@@ -81,9 +82,10 @@ class Loop:
                 self.profiler.step()
             last = i + 1 == self.steps_per_epoch
             every = self.config.runtime.checkpoint_steps
-            stop = outcome.request >= STOP
+            asked = self.answers.after(outcome.request, now=due or last)
+            stop = asked >= STOP
             # The end of the epoch saves anyway.
-            save = not last and (outcome.request >= SAVE or (every is not None and progress.step % every == 0))
+            save = not last and (asked >= SAVE or (every is not None and progress.step % every == 0))
             if due or last or save or stop:
                 self._look(record=due)
                 if self._collapsed():
@@ -172,3 +174,4 @@ class Loop:
         self.progress.seconds, self.started = self.seconds(), time.monotonic()
         self.checkpoints.save(self.progress.step, self.state.state_dict(self.ranks.main))
         requests.saved()
+        self.answers.forget()

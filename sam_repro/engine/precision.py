@@ -38,12 +38,13 @@ class LossScale:
         if self.enabled and gradients:
             torch._foreach_mul_(list(gradients), 1.0 / self.scale)
 
-    def overflowed(self, gradients: Sequence[Tensor]) -> bool:
+    def overflowed(self, gradients: Sequence[Tensor]) -> Tensor | bool:
+        """Whether one of them is not finite; of tensors, on their device."""
         if not self.enabled or not gradients:
             return False
         # A sum of finite numbers could overflow, a largest absolute value can't; NaN and inf come through it.
         largest = torch.stack(torch._foreach_norm(list(gradients), float("inf")))
-        return not bool(torch.isfinite(largest).all())
+        return ~torch.isfinite(largest).all()
 
     def update(self, overflowed: bool) -> None:
         if not self.enabled:

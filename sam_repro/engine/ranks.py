@@ -10,6 +10,7 @@ too, fp16 one of a single number for each pass that is not averaged, and F-SAM's
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 from collections.abc import Sequence
@@ -53,25 +54,30 @@ class Ranks:
         return self.rank == 0
 
     def sum_(self, tensors: Sequence[Tensor]) -> None:
-        """Replace every tensor by its sum over the ranks: one collective on one flat fp32 (or fp64) buffer."""
+        """Replace every tensor by its sum over the ranks: one collective on one flat fp32 (or fp64) buffer.
+
+        Each lies there in its own order of memory, for channels-last gradients would cost a copy more in another.
+        """
         if self.world == 1:
             return
-        flat = torch.cat([t.detach().reshape(-1) for t in tensors])
+        tensors = [t.detach() for t in tensors]
+        dtype = functools.reduce(torch.promote_types, (t.dtype for t in tensors))
+        sizes = [t.numel() for t in tensors]
+        flat = torch.empty(sum(sizes), dtype=dtype, device=self.device)
+        parts = [like(t, part) for t, part in zip(tensors, torch.split(flat, sizes), strict=True)]
+        torch._foreach_copy_(parts, tensors)
         dist.all_reduce(flat)
         self.collectives += 1
-        offset = 0
-        for t in tensors:
-            t.copy_(flat[offset : offset + t.numel()].view_as(t))
-            offset += t.numel()
+        torch._foreach_copy_(tensors, parts)
 
-    def any(self, flag: bool) -> bool:
-        """Whether it is true on any rank."""
-        if self.world == 1:
-            return flag
-        value = torch.tensor([float(flag)], device=self.device)
-        dist.all_reduce(value, op=dist.ReduceOp.MAX)
-        self.collectives += 1
-        return bool(value.item())
+    def any(self, flag: Tensor | bool) -> bool:
+        """Whether it is true on any rank. Waits for the device once."""
+        if self.world > 1:
+            value = flag.float() if isinstance(flag, Tensor) else torch.full((), float(flag), device=self.device)
+            dist.all_reduce(value, op=dist.ReduceOp.MAX)
+            self.collectives += 1
+            flag = value
+        return bool(flag)
 
     def share(self, thing: Any) -> Any:
         """Rank 0's value, on every rank."""
@@ -103,6 +109,13 @@ class Ranks:
             gc.collect()
             dist.barrier()
             dist.destroy_process_group()
+
+
+def like(t: Tensor, part: Tensor) -> Tensor:
+    """The flat `part` in the form of t, and in its order of memory where that is channels-last."""
+    if t.dim() == 4 and t.is_contiguous(memory_format=torch.channels_last):
+        return part.as_strided(t.shape, t.stride())
+    return part.view(t.shape)
 
 
 def device_of(runtime: RuntimeConfig, local_rank: int) -> torch.device:

@@ -11,6 +11,7 @@ from torch import Tensor
 from sam_repro.config.schema import Config
 from sam_repro.engine.gradient import GradFn, Setting
 from sam_repro.engine.ranks import Ranks
+from sam_repro.engine.requests import Answer
 from sam_repro.engine.schedule import Schedule
 from sam_repro.engine.shards import Shard, sharded
 from sam_repro.engine.state import TrainState
@@ -31,7 +32,7 @@ class Outcome:
     grad_norm: Tensor | None = None  # of the final gradient, before clipping
     skipped: bool = False  # fp16 overflow
     hopeless: bool = False  # it overflowed without any loss scale: the training has diverged
-    request: float = 0.0  # the sum of all ranks' requests: see requests.py
+    request: float | Answer = 0.0  # the sum of all ranks' requests: see requests.py
     method: dict[str, Tensor | float] = field(default_factory=dict)  # of this rank's last shard, but for its losses
 
 
@@ -65,7 +66,7 @@ class Stepper:
         loss, descent_loss = torch.zeros(2, device=self.ranks.device).unbind()
         counts = torch.zeros(self.task.counted, device=self.ranks.device)
         outcome = Outcome(loss, descent_loss, counts, shards[0].of_step, self.schedule.lr(shards[0].step))
-        asked = torch.tensor(request, device=self.ranks.device)
+        asked = torch.full((), request, device=self.ranks.device)
         before = self.statistics.copy() if self.scale.enabled else []
 
         # The passes. Without m they average themselves, for all ranks perturb their weights alike.
@@ -85,7 +86,7 @@ class Stepper:
             outcome.descent_loss /= share
 
         # One update.
-        outcome.request = float(asked) if self.ranks.world > 1 else request
+        outcome.request = Answer(asked) if self.ranks.world > 1 else request
         outcome.hopeless = outcome.skipped and self.scale.scale <= 1
         self.scale.update(outcome.skipped)
         if not outcome.skipped:

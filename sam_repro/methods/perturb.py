@@ -57,12 +57,12 @@ def climb(geometry: Geometry, bend: Equation, groups: Sequence[Group], rho: floa
             if linf:
                 if seen:  # the norm is for the log alone
                     adapted = d if t is None else list(torch._foreach_mul(d, t))
-                    squares += dots(adapted, adapted)
+                    squares += dots(adapted, adapted, lazy)
                 torch._foreach_sign_(d)
             else:
                 if t is not None:
                     torch._foreach_mul_(d, t)
-                squares += dots(d, d)
+                squares += dots(d, d, lazy)
             if t is not None:
                 torch._foreach_mul_(d, t)
             if seen:

@@ -26,11 +26,14 @@ def flat(t: Tensor) -> Tensor | None:
 
 def dot(a: Tensors, b: Tensors, lazy: bool) -> Scalar:
     """<a, b>. `torch.dot` runs on all threads, `vector_norm` on one."""
-    return total(dots(a, b), lazy)
+    return total(dots(a, b, lazy), lazy)
 
 
-def dots(a: Tensors, b: Tensors) -> Tensors:
-    """The parts of <a, b>, one a tensor."""
+def dots(a: Tensors, b: Tensors, lazy: bool) -> Tensors:
+    """The parts of <a, b>, one a tensor. An accelerator takes the squares of all of them in one call."""
+    if lazy and a and all(x is y for x, y in zip(a, b, strict=True)):
+        dtype = torch.promote_types(a[0].dtype, torch.float32)
+        return list(torch.stack(torch._foreach_norm(a, dtype=dtype)).square_().unbind())
     return [_dot(x, y) for x, y in zip(a, b, strict=True)]
 
 

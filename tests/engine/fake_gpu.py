@@ -44,8 +44,8 @@ class FakeGpu(FakeTensorMode):  # type: ignore[no-untyped-call]
             return func(*args, **kwargs)
         name = func.name()
         if name == "aten::_local_scalar_dense":
-            self.waits["a value fetched"] += 1
-            return torch.ones((), dtype=fakes[0].dtype).item()
+            self.waits["a value fetched"] += fakes[0].device.type == "cuda"
+            return torch.zeros((), dtype=fakes[0].dtype).item()
         if self._inside:
             return super().dispatch(func, types, args, kwargs)
         self._count(func, leaves, place)
@@ -94,7 +94,7 @@ def backward(tensors: Any, *_: Any, **__: Any) -> None:
     with torch.no_grad():
         while ready:
             node = ready.pop()
-            found = node(*given.pop(node))
+            found = node(*given.pop(node)) if not kept(node, given) else ()
             found = found if isinstance(found, tuple) else (found,)
             for gradient, (following, place) in zip(found, node.next_functions, strict=False):
                 if following is None:
@@ -108,6 +108,15 @@ def backward(tensors: Any, *_: Any, **__: Any) -> None:
                 needed[following] -= 1
                 if not needed[following]:
                     ready.append(following)
+
+
+def kept(node: Any, given: dict[Any, list[Tensor | None]]) -> bool:
+    """Whether the gradient becomes `.grad` as it is, as it does where nobody else holds it and its layout is right."""
+    leaf = getattr(node, "variable", None)
+    if leaf is None or leaf.grad is not None or given[node][0].stride() != leaf.stride():  # type: ignore[union-attr]
+        return False
+    leaf.grad = given.pop(node)[0].detach()  # type: ignore[union-attr]
+    return True
 
 
 def dependencies(root: Any) -> Counter[Any]:

@@ -48,8 +48,8 @@ def config(*overrides: str) -> Config:
 class Rig(Stepper):
     """Takes its steps on the samples `ids`."""
 
-    def __call__(self, ids: Tensor, epoch: int, step: int) -> Outcome:  # type: ignore[override]
-        return super().__call__(next(self.shards([ids], epoch, step)))
+    def __call__(self, ids: Tensor, epoch: int, step: int, log: bool = True) -> Outcome:  # type: ignore[override]
+        return super().__call__(next(self.shards([ids], epoch, step)), log=log)
 
 
 def stepper(

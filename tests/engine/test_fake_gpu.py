@@ -40,13 +40,14 @@ def task(c: Config, stream: bool = False) -> Classification:
 
 def on_gpu(c: Config, stream: bool = False) -> Rig:
     layout = torch.channels_last if c.runtime.channels_last else torch.contiguous_format
-    return rigged(c, Net().to(GPU).to(memory_format=layout), task(c, stream), ALONE)
+    return rigged(c, Net().to(memory_format=layout).to(GPU), task(c, stream), ALONE)
 
 
 def trained(*overrides: str, stream: bool = False, steps: int = 2) -> FakeGpu:
     c = config(*overrides)
     with fake_gpu() as gpu:
         s = on_gpu(c, stream)
+        gpu.forget()
         train(s, steps)
         for p in s.parameters:
             assert p.device == GPU
@@ -56,8 +57,35 @@ def trained(*overrides: str, stream: bool = False, steps: int = 2) -> FakeGpu:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_steps_on_the_device(method: str) -> None:
-    assert trained(*of(method), "runtime.precision=bf16", "runtime.channels_last=true").calls["aten::convolution"]
+def test_every_method_steps_on_the_device_without_waiting_for_it(method: str) -> None:
+    """A logged step fetches what it logs, later and all at once."""
+    c = config(*of(method), *EVERYTHING, "runtime.precision=bf16", "runtime.channels_last=true")
+    with fake_gpu() as gpu:
+        s = on_gpu(c)
+        train(s, 1)
+        gpu.forget()
+        s(s.data.order(0)[16:32], 0, 1, log=False)
+    assert +gpu.waits == {}
+    assert gpu.calls["aten::convolution"]
+    # A norm is one call a kind of parameter, however many there are; an inner product is one a parameter.
+    products = {"gsam": 1, "rgsam": 1, "sam_noise": 1}.get(method, 0)
+    assert gpu.calls["aten::dot"] == products * len(s.parameters)
+    assert gpu.calls["aten::_foreach_norm"] <= 3
+
+
+@pytest.mark.parametrize(
+    ("method", "passes"),
+    [(["method=plain"], 1), (["method=sam", "method.m=8"], 4), (["method=lpf_sgd"], 8), (["method=sam_noise"], 3)],
+)
+def test_in_fp16_a_pass_waits_once(method: list[str], passes: int) -> None:
+    c = config(*method, "runtime.precision=fp16", "loop.micro_batch=8")
+    with fake_gpu() as gpu:
+        s = on_gpu(c)
+        train(s, 1)
+        gpu.forget()
+        out = s(s.data.order(0)[16:32], 0, 1, log=False)
+    assert not out.skipped
+    assert +gpu.waits == {"a value fetched": passes}
 
 
 @pytest.mark.parametrize(
@@ -76,16 +104,18 @@ def test_every_precision_with_shards_micro_batches_and_other_optimizers(override
 @pytest.mark.parametrize("augment", [EVERYTHING, MIXING], ids=["augmented", "mixed"])
 @pytest.mark.parametrize("stream", [False, True], ids=["memory", "stream"])
 def test_inputs_of_both_kinds_arrive_on_the_device(stream: bool, augment: list[str]) -> None:
-    trained("method=sam_db", *augment, stream=stream, steps=1)
+    assert +trained("method=sam_db", *augment, "runtime.precision=bf16", stream=stream, steps=1).waits == {}
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["memory", "stream"])
 def test_an_evaluation_runs_on_the_device_and_fetches_its_sums_once(stream: bool) -> None:
     c = config("method=plain")
     with fake_gpu() as gpu:
-        found = evaluate(Net().to(GPU), task(c, stream), c, ALONE)
+        n, t = Net().to(GPU), task(c, stream)
+        gpu.forget()
+        found = evaluate(n, t, c, ALONE)
     assert set(found) == {"test_loss", "test_accuracy", "test_top5"}
-    assert gpu.waits["values fetched"] == 1
+    assert gpu.waits == {"values fetched": 1}
 
 
 def test_a_tensor_that_was_left_on_the_host_is_an_error() -> None:

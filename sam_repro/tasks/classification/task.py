@@ -52,7 +52,7 @@ class Classification:
         output = forward(*self.inputs(batch))
         top = output.topk(min(5, output.shape[1]), dim=1).indices == batch.targets[:, None]
         loss = loss_of(self.config.loop.loss, output, batch.targets, reduction="sum")
-        count = torch.tensor(len(batch.targets), device=batch.targets.device)
+        count = torch.full((), len(batch.targets), device=batch.targets.device)
         return torch.stack([loss, top[:, 0].sum(), top.sum(), count])
 
     def scores(self, sums: Sequence[float]) -> dict[str, float]:
