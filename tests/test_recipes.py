@@ -143,7 +143,7 @@ def test_an_experiment_is_the_run_of_its_table() -> None:
                 assert all(o in words for o in overrides or [cell.name]), where
     stated = {e["table"] for e in PAPERS["tables"]}
     assert stated | pins.pinned().keys() == set(tables()) - {
-        "asam/1", "asam/5",  # a study; a task that is not trained here
+        "asam/1", "asam/5",  # a study; a recipe that no experiment holds
         "rsam/4", "rsam/fig3b", "rsam/fig3c",  # other test sets and other values of table 3's runs
         "fsam/logs",  # profile=official
     }, "a table is in stated.yaml, or `python tests/renew.py TABLE` pins it"  # fmt: skip
