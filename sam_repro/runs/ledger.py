@@ -19,9 +19,10 @@ import errno
 import fcntl
 import hashlib
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ _UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISD
 # Of file systems that have no locks: Lustre without `-o flock`, some network and user-space ones.
 _NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL)
 _MARKS = ("check", "imported")
+_ID = re.compile(r"[A-Za-z0-9_-]+")  # it names files
 RESULT = ("status", "metrics", "seed", "config")  # what two lines of one run should agree in
 
 Entry = dict[str, Any]
@@ -113,6 +115,9 @@ def merge(results_dir: str | os.PathLike[str], other_file: str | os.PathLike[str
         for entry in others:
             if _canonical(entry) in known:
                 continue
+            if wrong := fault(entry) or (None if _ID.fullmatch(entry["run_id"]) else "is no run's id"):
+                problems.append(f"{other_file} line {_number(other_file, entry)}: run {shown(entry)} {wrong}: refused")
+                continue
             known.add(_canonical(entry))
             missing.append({**entry, "imported": True})
             own = kept.get(entry["run_id"])
@@ -120,6 +125,16 @@ def merge(results_dir: str | os.PathLike[str], other_file: str | os.PathLike[str
                 problems.append(f"run {shown(entry)} has another result in {other_file}: the one that was here counts")
         _write(descriptor, missing)
     return len(missing), own_problems + problems + _altered(others)
+
+
+def _number(file: str | os.PathLike[str], entry: Entry) -> int:
+    """Of the line that says this."""
+    with Path(file).open("rb") as read:
+        for number, line in enumerate(read, start=1):
+            with suppress(ValueError):
+                if lines.decode(line) == entry:
+                    return number
+    return 0
 
 
 def _all(path: Path) -> tuple[list[Entry], list[str]]:

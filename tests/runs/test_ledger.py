@@ -185,9 +185,10 @@ def test_no_ledger_is_an_empty_ledger(tmp_path: Path) -> None:
 
 
 def test_merging_is_idempotent_and_keeps_the_newest(tmp_path: Path) -> None:
-    old, new = line("a", "2026-01-01T00:00:00+00:00", last=1), line("a", "2026-01-02T00:00:00+00:00", last=2)
+    old = GOOD | line("a", "2026-01-01T00:00:00+00:00", last=1)
+    new = GOOD | line("a", "2026-01-02T00:00:00+00:00", last=2)
     mine = put(tmp_path / "mine", new)
-    other = put(tmp_path / "other", old, new, line("b", "2026-01-01T00:00:00+00:00", last=float("inf")))
+    other = put(tmp_path / "other", old, new, GOOD | line("b", "2026-01-01T00:00:00+00:00", last=float("inf")))
     with open(other, "ab") as file:
         file.write(b'{"torn')
     added, problems = ledger.merge(tmp_path / "mine", other)
@@ -201,6 +202,21 @@ def test_merging_is_idempotent_and_keeps_the_newest(tmp_path: Path) -> None:
         "a": 2,
         "b": float("inf"),
     }
+
+
+def test_a_line_that_is_no_entry_is_refused_by_its_number(tmp_path: Path) -> None:
+    """What can't be used is not taken over; a run's id names files, so it is no path."""
+    path = {"run_id": "../../x"}
+    theirs = put(tmp_path / "theirs", GOOD, GOOD | {"run_id": "b", "status": "Done"}, GOOD | path, {"run_id": "c"})
+    added, problems = ledger.merge(tmp_path / "mine", theirs)
+    assert added == 1
+    assert [problem.removeprefix(f"{theirs} ").partition(":")[0] for problem in problems] == [
+        "line 2",
+        "line 3",
+        "line 4",
+    ]
+    assert all(problem.endswith("refused") for problem in problems)
+    assert [entry["run_id"] for entry in ledger.read(tmp_path / "mine")[0]] == ["a"]
 
 
 def test_a_newer_version_is_refused_and_nothing_changes(tmp_path: Path) -> None:
