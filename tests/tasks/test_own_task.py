@@ -44,7 +44,7 @@ SMALL = [NAME, "base_optimizer.lr=0.5", "loop.batch_size=192", "schedule.epochs=
          "base_optimizer.weight_decay=0", "runtime.precision=fp32", "runtime.threads=1", "track=none"]  # fmt: skip
 # Words of the other tasks. An interval holds 95 % whatever is measured.
 FOREIGN = re.compile(
-    r"accurac|\bimages?\b|(?<!\b95 )%|top5|top-5|bleu|sentence|token|\bclasses\b|classif", re.IGNORECASE
+    r"accurac|\bimages?\b|(?<!\b95 )%|top5|top-5|bleu|\bsentences\b|token|\bclasses\b|classif", re.IGNORECASE
 )
 
 
@@ -175,6 +175,12 @@ def test_tables_plans_status_and_page_say_nothing_of_other_tasks(tmp_path: Path)
 def test_a_task_that_is_none_is_one_line(words: str, message: str) -> None:
     with pytest.raises(UserError, match=re.escape(message)):
         compose([words])
+
+
+def test_a_task_of_ones_own_is_known_by_its_source_and_one_of_the_project_by_its_name() -> None:
+    assert re.fullmatch(r"nextchar\.task:NextCharacter@[0-9a-f]{12}", str(compose([NAME]).task))
+    shipped = "sam_repro.tasks.translation.task:Embedded"
+    assert compose([f"task={shipped}"]).task == shipped
 
 
 def test_what_a_task_lacks_is_told() -> None:
