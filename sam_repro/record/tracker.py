@@ -19,6 +19,7 @@ from sam_repro.config.schema import TrackConfig, WandbMode
 from sam_repro.config.schema import Tracker as Kind
 from sam_repro.files import lines
 from sam_repro.record.folder import RunFolder
+from sam_repro.record.labels import labels
 
 # Seconds that the end of a run waits for W&B: writing files is quick, an upload may not be.
 PATIENCE = {WandbMode.offline: 20.0, WandbMode.online: 90.0}
@@ -39,7 +40,7 @@ class Tracker:
     ) -> None:
         self._folder, self._config, self._track, self._run_id = folder, config, track, run_id
         self._warn, self._client = warn, client
-        self._off = False
+        self._off, self._live = False, False
         self._queue: queue.Queue[dict[str, Any] | None] = queue.Queue(_WAITING)
         self._summary: Mapping[str, Any] | None = None
         self._thread = threading.Thread(target=self._work, name="wandb", daemon=True)
@@ -73,7 +74,7 @@ class Tracker:
             run = self._start()
             while (record := self._queue.get()) is not None:
                 if not self._off:
-                    run.log(_fields(record), step=record.get("step"))
+                    run.log(_fields(record), step=self._row(record))
             if self._summary is not None:
                 run.summary.update(lines.to_json(self._summary))  # W&B makes a nested NaN null
             run.finish(exit_code=0 if self._summary is not None else 1)
@@ -101,20 +102,30 @@ class Tracker:
         return self._init("offline")
 
     def _init(self, mode: str) -> Any:
+        self._live = mode == "online"
         run = self._client.init(
             project=self._track.project,
             entity=self._track.entity,
             id=self._run_id,
-            name=self._run_id,
+            **labels(self._config),
             resume="allow",
             mode=mode,
             dir=os.fspath(self._folder),
             config=lines.to_json(self._config),
             settings=self._settings(),
         )
+        for kind in ("step", "epoch"):
+            run.define_metric(f"{kind}/*", step_metric=kind)
         if not Path(run.dir).resolve().is_relative_to(self._folder.resolve()):
             self._warn(f"W&B can't write to {RunFolder(self._folder).wandb}, it writes to {run.dir}")
         return run
+
+    def _row(self, record: Mapping[str, Any]) -> int | None:
+        """Rows of W&B's table go by steps, so that an upload later puts the files of several starts behind each other.
+
+        Live, W&B drops what comes before a row that it has: a run that is trained again adds rows instead.
+        """
+        return None if self._live else record.get("step")
 
     def _settings(self) -> Any:
         # Less than `close` waits for, so that there is time to fall back to offline.
@@ -157,4 +168,7 @@ def _fields(record: Mapping[str, Any]) -> dict[str, Any]:
     """`step/loss`, `epoch/test_accuracy`, `event/collapsed`: W&B groups its panels by what is before the slash."""
     if record["kind"] == "event":
         return {f"event/{record['name']}": 1}
-    return {f"{record['kind']}/{key}": value for key, value in record.items() if key not in _INDEX}
+    axes = {
+        key: record[key] for key in (("step", "epoch") if record["kind"] == "epoch" else ("step",)) if key in record
+    }
+    return axes | {f"{record['kind']}/{key}": value for key, value in record.items() if key not in _INDEX}

@@ -14,6 +14,7 @@ from pathlib import Path
 import sam_repro
 from sam_repro.errors import INTERRUPTED
 from sam_repro.machine import SHARE
+from sam_repro.record.labels import GROUP, TAGS
 from sam_repro.runs.lease import HANDED, Lease, latest
 from sam_repro.sweep.slots import Slot
 from sam_repro.sweep.work import Task
@@ -39,7 +40,7 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=environment(slot) | {HANDED: str(lease.number)},
+                env=environment(slot) | labelled(task) | {HANDED: str(lease.number)},
                 start_new_session=True,  # Ctrl-C is for the scheduler, which asks its runs to save
                 preexec_fn=_end_with_scheduler,  # safe: the scheduler has one thread
             )
@@ -88,6 +89,13 @@ def environment(slot: Slot) -> dict[str, str]:
     path = os.pathsep.join(filter(None, [checkout, os.environ.get("PYTHONPATH")]))
     share = {} if slot.cores is None else {SHARE: str(slot.cores)}
     return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", **share, **slot.env}
+
+
+def labelled(task: Task) -> dict[str, str]:
+    """Where W&B files the run: in the group of its cell, tagged with its table, unless the user says otherwise."""
+    table, _, _ = task.cell.partition(" ")
+    tags = [tag for tag in os.environ.get(TAGS, "").split(",") if tag]
+    return {GROUP: os.environ.get(GROUP) or task.cell, TAGS: ",".join([*tags, table])}
 
 
 def _end_with_scheduler() -> None:

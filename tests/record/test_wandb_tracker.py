@@ -20,6 +20,8 @@ from sam_repro.config.schema import TrackConfig, WandbMode
 from sam_repro.config.schema import Tracker as Kind
 from sam_repro.record import tracker
 from sam_repro.record.tracker import start_tracker
+from sam_repro.sweep.child import labelled
+from sam_repro.sweep.work import Task
 
 STEP = {"kind": "step", "step": 1, "epoch": 1, "loss": 2.5, "lr": 0.1}
 EPOCH = {"kind": "epoch", "step": 1, "epoch": 1, "test_accuracy": 10.0}
@@ -87,6 +89,41 @@ def test_an_offline_run_and_its_resumption_read_back(tmp_path: Path, capfd: pyte
     assert seen["summary"]["best"] == {"test_accuracy": 10, "test_loss": "NaN"}
     assert capfd.readouterr() == ("", "")
     assert services() == []
+
+
+def test_a_person_finds_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By name, in the group of its seeds or of a table's cell that a sweep trains, by tags; charts have axes."""
+    config = {"method": {"name": "asam"}, "model": {"architecture": "wrn", "depth": 28, "width": 10, "name": None},
+              "dataset": {"name": "cifar100"}, "budget": {"name": "mini"}, "seed": 3}  # fmt: skip
+
+    def started(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        folder.mkdir()
+        run = start_tracker(folder, config, TrackConfig(), "run-7", lambda text: pytest.fail(text))
+        assert run is not None
+        run.log(STEP)
+        run.log(EPOCH)
+        run.close({"status": "done"})
+        records = inspect(next((folder / "wandb").glob("offline-run-*")))
+        (found,) = (record["run"] for record in records if record["type"] == "run")
+        return found, records
+
+    found, records = started(tmp_path / "alone")
+    assert found["display_name"] == "asam wrn-28-10 cifar100 mini seed 3"
+    assert found["run_group"] == "asam wrn-28-10 cifar100 mini"
+    assert found["tags"] == ["asam", "wrn-28-10", "cifar100", "mini"]
+    text = json.dumps([record for record in records if record["type"] == "metric"])
+    assert "step/*" in text
+    assert "epoch/*" in text
+    (row,) = (record["history"]["item"] for record in records if record["type"] == "history")
+    assert (row["step"], row["epoch"]) == (1, 1)
+
+    cell = Task("run-7", "asam/2 wrn28_10 asam", 3, (), tmp_path)
+    for name, value in labelled(cell).items():
+        monkeypatch.setenv(name, value)
+    found, _ = started(tmp_path / "table")
+    assert found["run_group"] == "asam/2 wrn28_10 asam"
+    assert found["tags"][0] == "asam/2"
+    assert labelled(cell)["WANDB_RUN_GROUP"] == "asam/2 wrn28_10 asam"
 
 
 def test_online_without_an_account_warns_once_and_records_offline(
