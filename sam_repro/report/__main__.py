@@ -31,7 +31,7 @@ COMMANDS = (
     "judge",
 )
 SETTINGS = {
-    "plan": ("budget", "device", "column", "hours"),
+    "plan": ("budget", "device", "column", "hours", "hardware.link"),
     "status": ("budget", "column"),
     "render": ("budget", "column"),
     "choose": ("budget",),
@@ -44,7 +44,7 @@ USAGE = """\
 sam-repro report list
 sam-repro report claims [TABLE] [--format json|csv]
 sam-repro report discrepancies [TABLE] [--json]
-sam-repro report plan [TABLE] [budget=mini] [device=a100] [--format json|csv]
+sam-repro report plan [TABLE] [budget=mini] [device=a100] [hardware.link=nvlink] [--format json|csv]
 sam-repro report status [TABLE] [budget=mini] [--format json|csv]
 sam-repro report render [TABLE] [budget=mini] [--format md|tex|html|json|csv]
 sam-repro report wanted hours=8 [device=a100]
@@ -59,6 +59,7 @@ table's choices from its trials in the ledger; `wanted` says which missing runs 
 
   column=NAME:OVERRIDE,...   one column more in plan, status or render, as a sweep trains it
   device=NAME           that a plan is for: cpu, a100, h100, v100, rtx3090, rtx4090 or t4; else this machine's
+  hardware.link=NAME    what its ranks would say to each other: nvlink, pcie (8 GPUs each) or 25gbit (4 nodes of 8)
   results_dir=results   where the ledger and the runs are; --results-dir too
   --json                the same as --format json
   --out DIRECTORY       where `runs` writes its table and picture (RESULTS_DIR/demo)"""
@@ -69,7 +70,7 @@ def main(words: list[str]) -> int:
     if not words or set(words) & set(HELP):
         print(USAGE)
         return 0 if words else USER_ERROR
-    return _run(parse(words, FLAGS, settings=("results_dir", "budget", "device", "column", "hours")))
+    return _run(parse(words, FLAGS, settings=("results_dir", "budget", "device", "column", "hours", "hardware.link")))
 
 
 def _run(given: Words) -> int:
@@ -107,8 +108,9 @@ def _run(given: Words) -> int:
             return commands.discrepancies(table or settings.get("table"), form, results)
         case "plan":
             return commands.plan(
-                table, settings.get("budget", "paper"), settings.get("device") or found_device(), results, form, added
-            )
+                table, settings.get("budget", "paper"), settings.get("device") or found_device(), results, form, added,
+                settings.get("hardware.link"),
+            )  # fmt: skip
         case "status":
             return commands.status(table, settings.get("budget", "paper"), results, form, added)
         case "wanted":

@@ -66,9 +66,13 @@ def discrepancies(ref: str | None, form: str | None, results: Path) -> int:
 
 
 def plan(
-    ref: str | None, budget: str, device: str, results: Path, form: str | None, added: Column | None = None
-) -> int:
+    ref: str | None, budget: str, device: str, results: Path, form: str | None, added: Column | None = None,
+    link: str | None = None,
+) -> int:  # fmt: skip
     from sam_repro.report import plan_view
+    from sam_repro.tables import wire
+
+    network = None if link is None else wire.link_of(link)
 
     tables, code = _tables(ref, added)
     asked = {table.ref for table in tables}
@@ -77,13 +81,18 @@ def plan(
     everything = _planned([*tables, *others], budget)  # a run may be shared with the others
     entries = entries_of(results)
     found = plan_view.summarise({t.ref: everything[t.ref] for t in tables}, everything, entries, results, device)
+    said = (
+        None if network is None else wire.rows(((t.ref, p) for t in tables for p in everything[t.ref]), device, network)
+    )
     match form:
         case "json":
-            print(json.dumps(found, indent=1))
+            print(json.dumps(found | ({"link": link, "wire": said} if said is not None else {}), indent=1))
         case "csv":
             print(_csv(found["cells"]), end="")
         case _:
             print(plan_view.text(found, budget), end="")
+            if network is not None and said is not None:
+                print("\n" + plan_view.wire(said, network.words, network.ranks, device), end="")
     return _broken([p for t in tables for p in everything[t.ref]]) or code
 
 

@@ -95,6 +95,27 @@ def text(found: Mapping[str, Any], budget: str) -> str:
     return "\n".join([*lines, "", "Costs are of one run; ! is more memory than the device has.", summary]) + "\n"
 
 
+def wire(rows: Sequence[Mapping[str, Any]], where: str, ranks: int, device: str) -> str:
+    """How much of a step the ranks talk, a line for cells that are alike."""
+    alike = dict[tuple[str, ...], list[str]]()
+    for row in rows:
+        what = row["exchange"]
+        said = (words.NONE,) * 5 if what is None else (
+            f"{what['collectives']:g}", f"{what['megabytes']:,.0f}", f"{1e3 * what['computing']:.1f}",
+            f"{1e3 * what['talking']:.1f}", f"{100 * what['share']:.0f} %",
+        )  # fmt: skip
+        alike.setdefault((row["table"], row["row"], str(row["batch"]), *said), []).append(row["column"])
+    head = ("table", "row", "batch", "all-reduces", "MB", "computes ms", "talks ms", "at most", "columns")
+    lines = [head, *((*key, " ".join(columns)) for key, columns in alike.items())]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(head) - 1)]
+    text = ["  ".join([*(c.ljust(w) for c, w in zip(line, widths, strict=False)), line[-1]]).rstrip() for line in lines]
+    return "\n".join([
+        f"A step of one run on {ranks} ranks, {where}, each of them one {device}; nothing overlaps:", *text,
+        f"{words.NONE}: the batch has no {ranks} equal shares, or nobody has measured the model. Runs side by side, "
+        "one a GPU, say nothing to each other.",
+    ]) + "\n"  # fmt: skip
+
+
 def hours_of(text: str) -> float:
     try:
         hours = float(text)
