@@ -1,9 +1,10 @@
 """What a run *is*: its id is a hash of everything in the configuration that changes its numbers.
 
 Where it runs (devices, ranks, workers, folders, logging) is no part of it, but for what ranks do to the samples that
-share a forward pass; nor is a field that this configuration does not read. Values equal to the schema's defaults are
-dropped, so that a new field with a neutral default changes no id. `RECIPE_VERSION` counts the changes of the code that
-change every run's numbers under an unchanged configuration, `MECHANISMS` those that change some. Imports no torch.
+share a forward pass and for the masks that compiled kernels draw; nor is a field that this configuration does not read.
+Values equal to the schema's defaults are dropped, so that a new field with a neutral default changes no id.
+`RECIPE_VERSION` counts the changes of the code that change every run's numbers under an unchanged configuration,
+`MECHANISMS` those that change some. Imports no torch.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from sam_repro.config.schema import Config
 from sam_repro.data import listing
 from sam_repro.data.declared import Source
 from sam_repro.methods.spec import Spec
-from sam_repro.models.catalog import Architecture, mixes_samples
+from sam_repro.models.catalog import Architecture, draws, mixes_samples
 
 RECIPE_VERSION = 1
 
@@ -86,6 +87,8 @@ def science(config: Config, images: str | None = None) -> dict[str, Any]:
     ranks = config.runtime.ranks
     if ranks > 1 and config.method.m is None and config.method.chooses_samples:
         found.setdefault("runtime", {})["ranks"] = ranks  # each chooses samples from its own share
+    if config.runtime.compile and draws(config.model):
+        found.setdefault("runtime", {})["compile"] = True  # its kernels draw other masks of the same seed
     if config.dataset.name is Source.folder:
         found["dataset"]["images"] = images or _images(config.dataset.root)
     if config.model.weights_sha256 is not None:

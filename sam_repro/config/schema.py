@@ -159,7 +159,7 @@ class Determinism(Enum):
 @dataclass
 class RuntimeConfig:
     """Where and how fast. Of this only `precision` is part of a run's identity, and where they change them the samples
-    that `ranks` leave to a forward pass."""
+    that `ranks` leave to a forward pass and the masks that `compile` draws."""
 
     ranks: int = 1  # local processes; under torchrun or Slurm theirs counts
     device: Device = Device.auto

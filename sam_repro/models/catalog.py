@@ -100,6 +100,15 @@ def mixes_samples(model: ModelConfig) -> bool:
     return not name.startswith(WITHOUT_BATCH_NORM) or any(part in name for part in BUT_WITH)
 
 
+def draws(model: ModelConfig) -> bool:
+    """Whether the model draws at random in training, as dropout does. Where a name does not tell, yes."""
+    if model.dropout or model.drop_path or model.shakedrop or model.architecture is Architecture.own:
+        return True
+    if model.architecture is Architecture.vgg:
+        return model.head is not Head.linear
+    return model.architecture is Architecture.timm and not (model.name or "").startswith(WITHOUT_BATCH_NORM)
+
+
 def problems(model: ModelConfig, image_size: int | None = None) -> list[tuple[str, str]]:
     """(field, what is wrong and how to mend it, to be read after the field), for every rule that this model breaks."""
     found: list[tuple[str, str]] = []

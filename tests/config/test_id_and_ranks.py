@@ -36,6 +36,17 @@ def test_samples_chosen_on_each_rank_make_another_run(method: str) -> None:
     assert id_of(*fixed, "method.m=16") == id_of(*fixed, "method.m=16", "runtime.ranks=2")
 
 
+@pytest.mark.parametrize(
+    ("words", "other"),
+    [(("model=wrn_28_2",), False), (("model=wrn_28_2", "model.dropout=0.3"), True), (("model=vit_s16",), False),
+     (("model=vit_s16", "model.drop_path=0.1"), True), (("model=vgg16_bn_fsam",), True), (("model=vgg16_bn",), False),
+     (("model=pyramidnet272",), True), (("model=timm", "model.name=resnet26d"), True)],
+)  # fmt: skip
+def test_a_compiled_model_that_draws_masks_is_another_run(words: tuple[str, ...], other: bool) -> None:
+    """Compiled kernels have a generator of their own, so that a seed means other masks there."""
+    assert (id_of(*words) != id_of(*words, "runtime.compile=true")) is other
+
+
 @pytest.mark.slow
 def test_the_families_that_are_said_to_have_no_batch_norm_have_none() -> None:
     import timm
