@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from sam_repro.config.groups import groups, options
 
 # Of no use on the command line: they belong to the reports, to `profile=official` and to W&B.
-NOT_GROUPS = ("table", "figure", "departure", "sweep")
+NOT_GROUPS = ("table", "figure", "study", "departure", "sweep")
 
 PAGE = """sam_repro: reproduce, compare and extend papers on sharpness-aware minimization.
 

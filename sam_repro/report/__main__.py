@@ -54,8 +54,9 @@ sam-repro report import LEDGER_FILE
 sam-repro report verify
 sam-repro report judge < LINES_OF_JSON
 
-The papers' tables: claimed beside measured. TABLE is a name that `list` prints; `choose` makes the file of a tuned
-table's choices from its trials in the ledger; `wanted` says which missing runs decide most verdicts for the time.
+The papers' tables: claimed beside measured. TABLE is a name that `list` prints; in plan, status and render a figure's
+that `sam-repro study` measures, too. `choose` makes the file of a tuned table's choices from its trials in the ledger;
+`wanted` says which missing runs decide most verdicts for the time.
 
   column=NAME:OVERRIDE,...   one column more in plan, status or render, as a sweep trains it
   device=NAME           that a plan is for: cpu, a100, h100, v100, rtx3090, rtx4090 or t4; else this machine's
@@ -74,7 +75,7 @@ def main(words: list[str]) -> int:
 
 
 def _run(given: Words) -> int:
-    from sam_repro.report import commands, ledger_commands
+    from sam_repro.report import commands, ledger_commands, studies_view
 
     (name, *words), settings = given.names or [""], given.settings
     if name not in COMMANDS:
@@ -99,6 +100,10 @@ def _run(given: Words) -> int:
         case "list" | "verify" | "judge" | "wanted" if words:
             raise UserError(f"{name} takes no table: {' '.join(words)}")
     table = _only(words, "a table", optional=True)
+    if table and name in ("plan", "status", "render") and not added and studies_view.measures(table):
+        if name == "render":
+            return studies_view.render(table, results)
+        return studies_view.show(table, settings.get("budget", "paper"), results, form)
     match name:
         case "list":
             return commands.list_tables()

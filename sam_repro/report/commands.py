@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sam_repro.config.budget import names
 from sam_repro.errors import USER_ERROR, UserError, hint
+from sam_repro.report import studies_view
 from sam_repro.report.ledger_commands import entries_of
 from sam_repro.tables import spec
 from sam_repro.tables.chosen import named, readable
@@ -26,6 +27,7 @@ def list_tables() -> int:
     tables, code = _tables(None)
     for table in tables:
         print(f"{table.ref:<19} {table.title}")
+    print(studies_view.listed(), end="")
     return code
 
 
@@ -84,6 +86,7 @@ def plan(
     said = (
         None if network is None else wire.rows(((t.ref, p) for t in tables for p in everything[t.ref]), device, network)
     )
+    found["studies"] = [] if added else studies_view.planned(studies_view.chosen(ref), budget, results)
     match form:
         case "json":
             print(json.dumps(found | ({"link": link, "wire": said} if said is not None else {}), indent=1))
@@ -93,6 +96,7 @@ def plan(
             print(plan_view.text(found, budget), end="")
             if network is not None and said is not None:
                 print("\n" + plan_view.wire(said, network.words, network.ranks, device), end="")
+            print(studies_view.text(found["studies"]), end="")
     return _broken([p for t in tables for p in everything[t.ref]]) or code
 
 
@@ -103,13 +107,14 @@ def status(ref: str | None, budget: str, results: Path, form: str | None, added:
     planned = _planned(tables, budget)
     entries = entries_of(results)
     found = status_view.collect(tables, planned, entries, results)
+    found["studies"] = [] if added else studies_view.planned(studies_view.chosen(ref), budget, results)
     match form:
         case "json":
             print(json.dumps(found, indent=1))
         case "csv":
             print(_csv(_runs(found)), end="")
         case _:
-            print(status_view.text(found, single=len(tables) == 1), end="")
+            print(status_view.text(found, single=len(tables) == 1), studies_view.text(found["studies"]), sep="", end="")
     return _broken([p for t in tables for p in planned[t.ref]]) or code
 
 

@@ -8,7 +8,7 @@ from hashlib import sha256
 from html import escape
 from pathlib import Path
 
-from sam_repro.report import curves, discrepancies_view, forest, page_cells, page_head, text
+from sam_repro.report import curves, discrepancies_view, forest, page_cells, page_head, studies_view, text
 from sam_repro.report.page_head import short
 from sam_repro.report.page_parts import anchor_of, file_of, line, listing, sortable
 from sam_repro.report.render_md import notes
@@ -46,6 +46,7 @@ def render(tables: Sequence[Joined], entries: Mapping[str, Entry], results: Path
         *(_table(joined, drawn) for joined, drawn in panels[: len(run)]),
         page_cells.section([*run, *rest], places),
         *(_table(joined, drawn) for joined, drawn in panels[len(run) :]),
+        studies_view.section(results),
         discrepancies_view.section(list(compared.values()), prices(tables)),
         _cost(entries),
         "</main>",

@@ -64,6 +64,7 @@ def render(tables: Sequence[Joined], entries: Mapping[str, Entry], compared: boo
         f'<ul class="facts">{"".join(f"<li><b>{value}</b>{label}</li>" for value, label in facts)}</ul>'
         f'<nav aria-label="tables">{"".join(links)}'
         '<ul><li><b>More</b></li><li><a href="#cells">all cells</a></li>'
+        '<li><a href="#studies">figures and studies</a></li>'
         f'<li><a href="#words">what the words mean</a></li>{more}'
         f'<li><a href="#cost">cost and hardware</a></li></ul></nav>{_definitions()}</header>'
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 from sam_repro.config.budget import names
 from sam_repro.errors import UserError
 from sam_repro.files.atomic import write_atomic
-from sam_repro.report import passes, render_data, render_md, render_tex
+from sam_repro.report import passes, render_data, render_md, render_tex, studies
 from sam_repro.report.page_parts import file_of
 from sam_repro.runs.entry import Entry
 from sam_repro.tables.plan import PAPER, Planned
@@ -75,6 +75,8 @@ def everything(
         if form is None and item.table.is_miniature and (picture := passes.render(item)):
             paths.append(results / f"{file_of(item)}.svg")
             _write(paths[-1], picture)
+    if form is None and page:
+        paths += studies.draw_all(results)
     if form == "html" or (form is None and page):
         from sam_repro.report import page as html
 

@@ -1,4 +1,4 @@
-"""`sam-repro study STUDY ...`: the studies, each with its own words and --help. Imports no torch by itself."""
+"""`sam-repro study NAME ...`: measure a figure of configs/study; numbers, picture and claims. No torch by itself."""
 
 from __future__ import annotations
 
@@ -7,22 +7,47 @@ from importlib import import_module
 
 from sam_repro import signals
 from sam_repro.errors import USER_ERROR, UserError, command, hint
-from sam_repro.words import HELP
+from sam_repro.study import frame
+from sam_repro.tables import studies
+from sam_repro.words import HELP, parse
 
-# Module of this package -> what it shows. Each has `main(words) -> exit code`.
-STUDIES = {"toy": "every method on L(w) = |w1 ReLU(w2) - 0.04| (ASAM figure 3): trajectories as a picture or as JSON"}
+USAGE = """\
+usage: sam-repro study NAME [run=ID | runs=[ID,ID]] [SETTING=VALUE ...] [budget=mini] [results_dir=results] [--json]
 
-USAGE = "usage: sam-repro study STUDY [WORDS]\n\n" + "\n".join(f"  {name:<8} {line}" for name, line in STUDIES.items())
+Measures a figure, judges what its paper says of it, and writes numbers.json and the picture (SVG, PNG, PDF) to
+results/figures/<paper>_<figure>/. Killed, it goes on when it is started again. NAME is one of these, or the figure:
+"""
 
 
 @command
 def main(words: list[str]) -> int:
     if not words or words[0] in HELP:
-        print(USAGE)
+        print(USAGE + "\n" + "\n".join(_lines()))
         return 0 if words else USER_ERROR
-    if words[0] not in STUDIES:
-        raise UserError(f"no study {words[0]!r}, {hint(words[0], STUDIES)}")
-    return int(import_module(f"sam_repro.study.{words[0]}").main(words[1:]))
+    known = {study.name: study for study in studies.load_all()}
+    known |= {study.figure: study for study in known.values()}
+    if words[0] not in known:
+        raise UserError(f"no study {words[0]!r}, {hint(words[0], known)}")
+    study, rest = known[words[0]], words[1:]
+    module = import_module(f"sam_repro.study.{study.module}")
+    explores = getattr(module, "explores", None)  # words of a picture of one's own, beside the paper's figure
+    if explores and explores(rest):
+        return int(module.main(rest))
+    if set(rest) & set(HELP):
+        print(module.__doc__)
+        return 0
+    given = parse(rest, {"--json": False})
+    if given.names:
+        raise UserError(f"{given.names[0]!r} is not KEY=VALUE")
+    stored = frame.run(study, given)
+    print(frame.printed(study, stored, as_json="--json" in given.flags))
+    return 0
+
+
+def _lines() -> list[str]:
+    found = studies.load_all()
+    width = max(len(study.name) for study in found)
+    return [f"  {study.name:<{width}}  {study.figure}: {study.title}" for study in found]
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ sam-repro sweep table=asam/2 budget=mini [SETTING=VALUE ...] [OVERRIDE ...] [--d
 Trains what is missing of a table: every run once, whoever else works on the same results. Started again it goes on.
 
   table=asam/2,asam/3      tables or whole papers, as `sam-repro report list` names them
+  figure=fsam/figA3        or the runs of a measured figure, and then its study
   column=mine:method=sam,method.rho=0.07   one column more, for this command: trained and shown beside the others
   tune=true                the trials of the table's `tune:` first; then its values are chosen, then it is trained
   cells=resnet20/*         only the cells whose ROW/COLUMN matches (several: comma)

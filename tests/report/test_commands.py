@@ -29,7 +29,7 @@ from sam_repro.runs import ledger
 from sam_repro.runs.entry import entry_of
 from sam_repro.runs.lease import Watch
 from sam_repro.runs.run import Run
-from sam_repro.tables import spec
+from sam_repro.tables import spec, studies
 from sam_repro.tables.plan import plan
 from sam_repro.tables.status import state_of
 from sam_repro.tasks.classification.declared import of_images
@@ -77,7 +77,10 @@ def test_no_command_imports_torch(tmp_path: Path) -> None:
 @pytest.mark.timing
 def test_list_is_quick(tmp_path: Path) -> None:
     assert hydras("-m", "sam_repro.report", "list") <= 3
-    assert [line.split()[0] for line in report("list", results=tmp_path).stdout.splitlines()] == spec.names()
+    assert [line.split()[0] for line in report("list", results=tmp_path).stdout.splitlines()] == [
+        *spec.names(),
+        *(study.figure for study in studies.load_all()),
+    ]
 
 
 @pytest.mark.timing

@@ -20,7 +20,7 @@ from commands import ROOT
 from report.samples import all_files, cell, finish
 
 from sam_repro.errors import UserError
-from sam_repro.report import curves, page, render_md, render_tex, write
+from sam_repro.report import curves, page, render_md, render_tex, studies, write
 from sam_repro.report.__main__ import main
 from sam_repro.runs import ledger
 from sam_repro.runs.entry import Entry, usable
@@ -370,6 +370,9 @@ def test_the_committed_tables_are_those_of_the_committed_ledger(tmp_path: Path) 
         pytest.skip("no checkout, or a ledger with runs of one's own")
     shutil.copy(kept / "ledger.jsonl", tmp_path)
     shutil.copytree(kept / "curves", tmp_path / "curves")
+    for numbers in (kept / "figures").glob(f"*/{studies.FILE}"):  # a picture is drawn from them alone
+        (tmp_path / "figures" / numbers.parent.name).mkdir(parents=True)
+        shutil.copy(numbers, tmp_path / "figures" / numbers.parent.name)
     assert main(["render", "--results-dir", str(tmp_path)]) == 0
     made = {name: content for name, content in all_files(tmp_path).items() if not name.startswith(("ledger", "curves"))}
     names = [f for folder in ("tables", "figures") for f in (kept / folder).rglob("*.*")] + [kept / "index.html"]

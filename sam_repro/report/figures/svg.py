@@ -1,0 +1,39 @@
+"""matplotlib's SVG made fit for a page: ink of the reader's colour, no style attributes, nothing but what is drawn.
+
+A page's content policy lets no style attribute through, and a dark screen has no black ink. So styles become plain
+attributes, ink becomes `currentColor`, and a style sheet of one rule, which a page leaves out, says what that is.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+from sam_repro.report.figures.style import INK
+
+SHEET = f"<style>svg{{color:{INK}}}@media (prefers-color-scheme:dark){{svg{{color:#ddd}}}}</style>"
+_FONT = re.compile(r"font-family: [^;\"]*")
+_STYLE = re.compile(r' style="([^"]*)"')
+_PATH = re.compile(r' d="[^"]*"')
+_IDS = re.compile(r' id="(?:[A-Za-z.]+_\d+|legend)"')
+
+
+def themed(source: str, title: str) -> str:
+    found = re.sub(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<metadata>.*?</metadata>|<!--.*?-->", "", source, flags=re.S)
+    found = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", found, flags=re.S)
+    found = _STYLE.sub(lambda match: _attributes(_FONT.sub("font-family: sans-serif", match[1])), found)
+    found = re.sub(re.escape(INK), "currentColor", _IDS.sub("", found), flags=re.I)
+    found = _PATH.sub(lambda match: re.sub(r"(\.\d\d)\d+", r"\1", match[0]), re.sub(r"\s*\n\s*", "\n", found))
+    head = f'<title>{escape(title)}</title>{SHEET}<g stroke-linejoin="round" stroke-linecap="butt">'
+    found = re.sub(r"(<svg[^>]*>)", lambda match: match[1].replace("<svg", '<svg role="img"', 1) + head, found, count=1)
+    return found.strip().removesuffix("</svg>") + "</g></svg>\n"
+
+
+def inline(source: str) -> str:
+    """As it stands in a page, whose own style sheet says what its colour is."""
+    return source.replace(SHEET, "").strip()
+
+
+def _attributes(style: str) -> str:
+    pairs = [part.split(":", 1) for part in style.split(";") if ":" in part]
+    return "".join(f' {key.strip()}="{value.strip()}"' for key, value in pairs)

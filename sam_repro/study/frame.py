@@ -1,0 +1,136 @@
+"""How a study is run: its settings, its runs, its cost before it starts; then numbers, picture and claims.
+
+A module of this package that measures has
+
+    Settings            a dataclass: what `settings:` of its files and the command line may say
+    RUNS                whether it looks at trained runs
+    measure(job)        -> Measured
+
+and may have `check(settings)`, which raises a UserError. It measures in parts, `job.parts.get(name, function)`, so that
+it goes on where it was killed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import yaml
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from sam_repro.errors import UserError, hint
+from sam_repro.files.digest import file_sha256
+from sam_repro.report import studies
+from sam_repro.report.figures.panel import Panel
+from sam_repro.report.studies import Judged, Stored
+from sam_repro.study.parts import Parts
+from sam_repro.tables.plan import PAPER
+from sam_repro.tables.studies import Part, Study
+from sam_repro.words import Words
+
+S = TypeVar("S")
+OF_THE_COMMAND = ("run", "runs", "budget", "results_dir")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A trained run that is looked at."""
+
+    id: str
+    label: str
+    results: Path
+
+
+@dataclass(frozen=True)
+class Job(Generic[S]):
+    settings: S
+    runs: Sequence[Subject]
+    parts: Parts
+
+
+@dataclass(frozen=True)
+class Measured:
+    numbers: Mapping[str, Any]
+    panels: Sequence[Panel]
+    claims: Mapping[str, Judged]  # of the study's file, by name
+    caption: str  # n and settings; the budget is said in front of it
+    runs: Sequence[Mapping[str, Any]] = field(default=())  # what is to be known of each run
+
+
+def run(study: Study, given: Words) -> Stored:
+    """Measure, and write numbers and picture."""
+    words = dict(given.settings)
+    budget = words.get("budget", PAPER)
+    part, module = study.part(budget), import_module(f"sam_repro.study.{study.module}")
+    results = Path(words.get("results_dir", "results"))
+    own = {key: text for key, text in words.items() if key not in OF_THE_COMMAND}
+    settings = settings_of(module.Settings, part.settings, own)
+    if check := getattr(module, "check", None):
+        check(settings)
+    subjects = _subjects(study, part, words, results, wants=module.RUNS)
+    said = dataclasses.asdict(settings)
+    folder = study.folder(results, budget)
+    what = {"settings": said, "runs": [s.id for s in subjects], "code": file_sha256(Path(str(module.__file__)))}
+    parts = Parts(folder, what)
+    print(f"{study.figure}: takes {part.takes} at its own settings, {budget} budget", file=sys.stderr, flush=True)
+    found: Measured = module.measure(Job(settings, subjects, parts))
+    looked_at = found.runs or [{"id": s.id, "label": s.label} for s in subjects]
+    caption = f"{budget.capitalize()} budget; {found.caption}"
+    stored = Stored(
+        study.name, study.figure, budget, said, looked_at, caption, found.claims, found.panels, found.numbers
+    )
+    for path in studies.write(study, stored, results):
+        print(path, file=sys.stderr)
+    parts.forget()
+    return stored
+
+
+def settings_of(kind: type[S], stated: Mapping[str, Any], words: Mapping[str, str]) -> S:
+    """The dataclass's defaults, then the file's, then the command line's."""
+    known = [one.name for one in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    node = OmegaConf.structured(kind)
+    for key, value in [*stated.items(), *((key, _value(key, text)) for key, text in words.items())]:
+        if key not in known:
+            raise UserError(f"no setting {key!r}, {hint(key, known)}")
+        try:
+            node[key] = value
+        except OmegaConfBaseException as error:
+            raise UserError(f"{key}={value}: {str(error).splitlines()[0]}") from error
+    typed = OmegaConf.to_object(node)
+    assert isinstance(typed, kind)
+    return typed
+
+
+def _value(key: str, text: str) -> Any:
+    try:
+        return OmegaConf.from_dotlist([f"value={text}"]).value
+    except (OmegaConfBaseException, yaml.YAMLError) as error:
+        raise UserError(f"{key}={text}: {str(error).splitlines()[0]}") from error
+
+
+def _subjects(study: Study, part: Part, words: Mapping[str, str], results: Path, *, wants: bool) -> list[Subject]:
+    named = [words[key] for key in ("run", "runs") if key in words]
+    if not wants:
+        if named:
+            raise UserError(f"run: study {study.name} looks at no trained run")
+        return []
+    from sam_repro.study import subjects
+
+    if len(named) == 2:
+        raise UserError("run and runs= exclude each other: give one of them")
+    if named:
+        return subjects.of_words([word.strip() for word in named[0].strip("[]").split(",")], results)
+    return subjects.of_cells(study, part, results)
+
+
+def printed(study: Study, stored: Stored, *, as_json: bool) -> str:
+    if as_json:
+        return json.dumps(stored.as_json(), ensure_ascii=False, allow_nan=False)
+    return "\n".join([f"{study.title} ({study.source})", stored.caption, *studies.claims(study, stored)])
