@@ -48,8 +48,8 @@ format: install  ## Mend style.
 tables: install  ## Regenerate everything under results/ from the ledger.
 	$(BIN)/sam-repro report render
 
-bench: install  ## Measure update, step, input, start and training against their bars.
-	for what in update step input start train; do $(BIN)/sam-repro bench $$what || exit 1; done
+bench: install  ## Measure update, step, input, start, training and studies against their bars.
+	for what in update step input start train study; do $(BIN)/sam-repro bench $$what || exit 1; done
 
 reproduce-row: install  ## Train one row of a committed table again (about 5 minutes) and compare: the same bits, or the same draw.
 	$(BIN)/python scripts/reproduce_row.py

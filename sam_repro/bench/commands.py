@@ -7,6 +7,7 @@
     sam-repro bench train    the default SAM step, against a plain fp32 loop around pytorch_optimizer's SAM
     sam-repro bench decode   beam search over 32 sentences, against one at a time
     sam-repro bench translation   training on translations, against torch.nn.Transformer and padded batches
+    sam-repro bench study    products with the Hessian and the Gauss-Newton matrix, against curvlinops
 
 Absolute times belong to one machine; ratios are measured side by side, contestants taking turns in one run. The bars
 are the project's own; the exit code is 0 whether they are met or not. Set OMP_NUM_THREADS to the cores that are free;
@@ -106,6 +107,13 @@ def train(options: Options) -> Measured:
     return bench_train.run(model, rounds, options.batch, clock), bench_train.table
 
 
+def study(options: Options) -> Measured:
+    from sam_repro.bench import study as bench_study
+
+    model, rounds, clock = options.model or "resnet8", options.rounds or 5, options.clock or "wall"
+    return bench_study.run(model, rounds, options.batch, clock), bench_study.table
+
+
 def decode(options: Options) -> Measured:
     from sam_repro.bench import decode as bench_decode
 
@@ -119,20 +127,20 @@ def translation(options: Options) -> Measured:
 
 
 BENCHES = {"update": update, "step": step, "input": input_, "start": start, "train": train, "decode": decode,
-           "translation": translation}  # fmt: skip
+           "translation": translation, "study": study}  # fmt: skip
 # Which of the options a bench reads; --rounds and --json are everybody's.
 TAKES = {"update": {"model"}, "step": {"model", "methods", "clock"}, "train": {"model", "clock"},
-         "decode": {"clock"}, "translation": {"clock"}}  # fmt: skip
+         "decode": {"clock"}, "translation": {"clock"}, "study": {"model", "clock"}}  # fmt: skip
 
 
 FLAGS = {"--json": False} | dict.fromkeys(("--rounds", "--batch", "--model", "--methods", "--clock"), True)
 USAGE = f"""{__doc__}
   --json           measurements, ratios and bars as one JSON object
   --rounds N       turns that each contestant gets after the warm-up
-  --batch N        step, train: images a step (128)
-  --model NAME     step, train: a name of configs/model (resnet18); update: one of its lists
+  --batch N        step, train, study: images a step, or a batch (128)
+  --model NAME     step, train, study: a name of configs/model (resnet18; resnet8); update: one of its lists
   --methods A,B    step: names of configs/method; left out: every kind
-  --clock wall|cpu step, train, decode, translation: wall time, or CPU time for a busy machine"""
+  --clock wall|cpu step, train, decode, translation, study: wall time, or CPU time for a busy machine"""
 
 
 @command
