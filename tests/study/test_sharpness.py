@@ -1,0 +1,87 @@
+"""How measures rank with the gap: by hand, and over a family of trained runs."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import TINY, command
+from scipy.stats import kendalltau
+
+from sam_repro.errors import UserError
+from sam_repro.study import frame, ranks
+from sam_repro.study.ranks import Item
+from sam_repro.tables import studies as specs
+from sam_repro.words import parse
+
+
+def family() -> list[Item]:
+    """Two axes of two values. The measure follows the gap along `a`, and runs against it along `b`."""
+    found = []
+    for a in (0.0, 1.0):
+        for b in (0.0, 1.0):
+            found.append(Item(f"{a}{b}", measure=10 * a - b, gap=10 * a + b, axes={"a": a, "b": b}))
+    return found
+
+
+def test_granulated_coefficients_are_of_groups_that_differ_in_one_axis() -> None:
+    assert ranks.granulated(family(), "a") == 1
+    assert ranks.granulated(family(), "b") == -1
+    assert ranks.psi(family()) == 0
+    assert ranks.kendall(family()) == pytest.approx((4 - 2) / 6)
+    assert ranks.granulated(family()[:1], "a") is None
+    assert ranks.kendall([Item("x", 1.0, 2.0, {}), Item("y", 1.0, 3.0, {})]) is None, "all measures are equal"
+
+
+def test_tau_is_scipys_with_ties() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 5, 30).astype(float), rng.integers(0, 7, 30).astype(float)
+    items = [Item(str(i), a, b, {}) for i, (a, b) in enumerate(zip(x, y, strict=True))]
+    assert ranks.kendall(items) == pytest.approx(kendalltau(x, y).statistic, abs=1e-12)
+
+
+@pytest.mark.slow  # some thousand rank correlations
+def test_checkpoints_of_a_run_are_drawn_together() -> None:
+    """As many copies of each run's number say no more than one of each does."""
+    runs = [Item(str(i), i + 3.0 * (i % 3), float(i), {}) for i in range(12)]
+    copies = [Item(one.run, one.measure + j * 1e-6, one.gap, {}) for one in runs for j in range(10)]
+    taken_apart = [Item(f"{one.run} {j}", one.measure, one.gap, {}) for j, one in enumerate(copies)]
+    once, together, apart = (ranks.interval(x, ranks.kendall, seed=0) for x in (runs, copies, taken_apart))
+    assert once
+    assert together
+    assert apart
+    widths = [high - low for low, high in (once, together, apart)]
+    assert widths[1] > 0.8 * widths[0]
+    assert widths[2] < 0.6 * widths[1]
+    assert once == ranks.interval(runs, ranks.kendall, seed=0)
+
+
+def test_two_runs_have_no_rank() -> None:
+    study = specs.load("sharpness")
+    with pytest.raises(UserError, match="name them, run=ID"):
+        frame.run(study, parse([], {}))
+
+
+@pytest.mark.slow  # it trains four runs
+def test_over_a_family_of_stored_runs(tmp_path: Path) -> None:
+    for lr in ("0.01", "0.1"):
+        for decay in ("0.0", "0.01"):
+            words = [f"base_optimizer.lr={lr}", f"base_optimizer.weight_decay={decay}", f"results_dir={tmp_path}"]
+            done = subprocess.run(command("method=plain", *TINY, *words), capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+    runs = sorted((tmp_path / "runs").iterdir())
+    before = {run.name: (run / "weights.safetensors").read_bytes() for run in runs}
+    ids = ",".join(run.name for run in runs)
+    words = [f"runs=[{ids}]", f"results_dir={tmp_path}", "images=40", "batch=20", "steps=3", "draws=2", "m=10"]
+    stored = frame.run(specs.load("sharpness"), parse(words, {}))
+    found = stored.numbers["runs"]
+    assert [one["id"] for one in found["sharpness, p = 2"]] == [run.name for run in runs]
+    assert all(one["worst"] > 0 for values in found.values() for one in values)
+    assert {one["axes"]["weight decay"] for one in found["sharpness, p = ∞"]} == {0.0, 0.01}
+    assert stored.runs[0]["m"] == 10
+    assert set(stored.claims) == set(specs.load("sharpness").claims)
+    assert before == {run.name: (run / "weights.safetensors").read_bytes() for run in runs}
+    again = frame.run(specs.load("sharpness"), parse(words, {}))
+    assert again.text() == stored.text()
