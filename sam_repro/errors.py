@@ -23,6 +23,10 @@ class UserError(ValueError):
     """A mistake of the user's, told in one line that names the key and the fix."""
 
 
+class Shared(UserError):
+    """One that every rank of a run raises, so that one of them tells it."""
+
+
 class Main(Protocol):
     def __call__(self, arguments: Sequence[str] | None = None) -> int: ...
 

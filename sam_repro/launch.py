@@ -62,6 +62,8 @@ def local_ranks(run: Run, config: Config) -> int:
     from torch._C._distributed_c10d import TCPStore
     from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException, start_processes
 
+    from sam_repro.engine.company import told
+
     ranks = config.runtime.ranks
     # A store that binds its port by itself listens on every interface of the machine.
     listener = socket.create_server(("127.0.0.1", 0))
@@ -88,7 +90,7 @@ def local_ranks(run: Run, config: Config) -> int:
         pass_on(signals.received[-1], None)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.STOPPING)
     try:
-        while not context.join(timeout=1.0, grace_period=10.0):
+        while not context.join(timeout=1.0, grace_period=5.0):
             pass
         return 0
     except ProcessRaisedException as error:
@@ -99,6 +101,8 @@ def local_ranks(run: Run, config: Config) -> int:
             raise UserError(mistakes.get()) from None
         if signals.received and -error.exit_code in signals.STOPPING:
             return INTERRUPTED  # a rank that was still starting and had not begun to listen
+        if (code := told(store)) is not None:
+            return code  # and that rank said why
         if error.exit_code < 0 or error.exit_code == 1:
             print(f"error: rank {error.error_index} was ended: {error}", file=sys.stderr)
             return 1

@@ -17,7 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 from sam_repro import CONFIGS, signals
 from sam_repro.config.compose import one_line, typed
 from sam_repro.config.overrides import readable
-from sam_repro.errors import INTERRUPTED, USER_ERROR, UserError, command, complain, end, hint
+from sam_repro.errors import INTERRUPTED, USER_ERROR, Shared, UserError, command, complain, end, hint
 from sam_repro.runs.outcome import objective
 from sam_repro.sweep.requeue import RunFailed, in_job, requeue
 from sam_repro.words import Words, parse
@@ -79,8 +79,7 @@ def _local(node: DictConfig) -> tuple[int, float | None]:
     try:
         return _train(node)
     except UserError as mistake:
-        # What one rank alone finds, such as data that its machine has not, the others wait for in vain.
-        complain(str(mistake), every_rank=True)
+        complain(str(mistake), every_rank=not isinstance(mistake, Shared))
         return USER_ERROR, None
     except Exception:
         traceback.print_exc()

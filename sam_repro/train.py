@@ -29,7 +29,7 @@ from sam_repro.engine.setup import before_cuda, prepare
 from sam_repro.engine.state import TrainState
 from sam_repro.engine.step import Stepper
 from sam_repro.engine.task import Task
-from sam_repro.errors import DISK_FULL, FULL, INTERRUPTED, UserError, end
+from sam_repro.errors import DISK_FULL, FULL, INTERRUPTED, USER_ERROR, Shared, UserError, complain, end
 from sam_repro.files.atomic import in_the_way
 from sam_repro.files.lines import encode_indented
 from sam_repro.machine import several_tasks
@@ -56,33 +56,51 @@ def train(run: Run, config: Config) -> int:
     before_cuda(config.runtime)
     ranks = Ranks.join(config.runtime)
     try:
-        loop = prepared(config, ranks)
-        with leased(run, ranks) as ours:
-            # Seen while it is ours: another process may have finished the run while this one was starting.
-            summary = ranks.share(finished(run) if ranks.main else None) if ours else None
-            if not ours:
-                code = INTERRUPTED
-            elif summary is not None and not config.force:
-                code = 0
-                if ranks.main:
-                    print(already(summary), flush=True)
-            else:
-                if summary is not None:
-                    forget(run, ranks)
-                code = carry_out(run, config, loop)
-    except OSError as error:
-        if error.errno not in FULL:
-            raise
-        if ranks.main:
-            print(
-                f"error: the disk of {run.path} is full; the last good checkpoint is kept. "
-                "Make room and run the same command again",
-                flush=True,
-            )
-        ranks.abandon()
-        return DISK_FULL
+        code = trained(run, config, ranks)
+    except Shared:
+        ranks.leave()
+        raise
+    except Exception as error:
+        return failed(error, run, ranks)
     ranks.leave()
     return code
+
+
+def failed(error: Exception, run: Run, ranks: Ranks) -> int:
+    """This rank ends, and takes the others along."""
+    full = isinstance(error, OSError) and error.errno in FULL
+
+    def tell() -> None:
+        if full:
+            again = "the last good checkpoint is kept. Make room and run the same command again"
+            print(f"error: the disk of {run.path} is full; {again}", flush=True)
+        else:
+            complain(str(error), every_rank=True)
+
+    if ranks.company is None:
+        if not full:
+            raise error
+        tell()
+        return DISK_FULL
+    if full or isinstance(error, UserError):
+        ranks.company.end(DISK_FULL if full else USER_ERROR, tell)
+    ranks.company.crashed(error)
+
+
+def trained(run: Run, config: Config, ranks: Ranks) -> int:
+    loop = ranks.together(lambda: prepared(config, ranks))
+    with leased(run, ranks) as ours:
+        # Seen while it is ours: another process may have finished the run while this one was starting.
+        summary = ranks.share(finished(run) if ranks.main else None) if ours else None
+        if not ours:
+            return INTERRUPTED
+        if summary is not None and not config.force:
+            if ranks.main:
+                print(already(summary), flush=True)
+            return 0
+        if summary is not None:
+            forget(run, ranks)
+        return carry_out(run, config, loop)
 
 
 def task_of(config: Config, device: torch.device) -> Task:
@@ -126,8 +144,9 @@ def prepared(config: Config, ranks: Ranks) -> Loop:
     steps = min(steps, config.budget.max_steps or steps)
     schedule = Schedule(config.schedule, config.base_optimizer.lr, steps, epochs(config), warmup_epochs(config))
     state = TrainState(
-        model, method, optimizer, RunningStatistics(model, config.loop.batchnorm), LossScale(can_overflow)
-    )
+        model, method, optimizer, RunningStatistics(model, config.loop.batchnorm), LossScale(can_overflow),
+        shards=config.method.m and batch // config.method.m,
+    )  # fmt: skip
     stepper = Stepper(config, task, state, schedule, ranks, forward)
     return Loop(config, state, stepper, task, ranks)
 
@@ -152,7 +171,7 @@ def carry_out(run: Run, config: Config, loop: Loop) -> int:
         except Misfit as misfit:
             problem = str(misfit)
             if not config.force:
-                raise UserError(f"{problem}; {REMEDY}") from misfit
+                raise Shared(f"{problem}; {REMEDY}") from misfit
             forget(run, ranks)
     with Recorder(run.path, as_values(config), config.track, run.id, main=ranks.main, total_steps=steps,
                   epochs=epochs(config), metric=metrics[0]) as recorder:  # fmt: skip
@@ -226,7 +245,7 @@ def leased(run: Run, ranks: Ranks) -> Iterator[bool]:
             else:
                 print(f"another process is training this run ({run.path}): wait for it, or stop it first", flush=True)
     if mistake := ranks.share(mistake):
-        raise UserError(mistake)
+        raise Shared(mistake)
     ours = ranks.share(lease is not None)
     if lease is None:
         yield ours

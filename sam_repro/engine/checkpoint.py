@@ -24,8 +24,9 @@ from typing import Any
 import torch
 
 from sam_repro.engine.ranks import Ranks
-from sam_repro.errors import UserError
+from sam_repro.errors import Shared
 from sam_repro.files.atomic import write_atomic
+from sam_repro.files.digest import file_sha256
 
 KEEP = 2
 MANIFEST = "manifest.json"
@@ -57,9 +58,10 @@ class Stored:
     count: int
 
     def share(self, rank: int) -> State:
+        """Mapped, not read: a tensor takes memory when it is copied, and only the part of a share that is wanted."""
         file = self.folder / f"rank{rank}.pt"
         try:
-            found: State = torch.load(file, map_location="cpu", weights_only=True)
+            found: State = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
         except MALFORMED as error:
             raise Misfit(f"{file.name}: {error}") from error
         return found
@@ -105,7 +107,7 @@ class Checkpoints:
                     break
                 rejected.append(problem)
         if mistake := self.ranks.share(mistake):
-            raise UserError(mistake)
+            raise Shared(mistake)
         return self.ranks.share(chosen), rejected
 
     def remove(self) -> None:
@@ -143,11 +145,11 @@ def failure(write: Callable[[], object]) -> tuple[int | None, str] | None:
 def _verdict(folder: Path) -> tuple[str | None, int]:
     """(why a checkpoint can't be believed or None, of how many ranks it is)."""
     try:
-        files = json.loads(_content(folder / MANIFEST))["files"]
+        files = json.loads(_own(folder / MANIFEST).read_bytes())["files"]
         if set(files) != {f"rank{i}.pt" for i in range(len(files))} or not files:
             raise ValueError("not the files of ranks")
         for name, digest in files.items():
-            if hashlib.sha256(_content(folder / name)).hexdigest() != digest:
+            if file_sha256(_own(folder / name)) != digest:
                 return f"{folder.name}/{name} is torn or was altered", 0
     except FileNotFoundError as error:
         return f"{folder.name} is incomplete ({Path(str(error.filename)).name} is missing)", 0
@@ -156,8 +158,8 @@ def _verdict(folder: Path) -> tuple[str | None, int]:
     return None, len(files)
 
 
-def _content(file: Path) -> bytes:
-    """Of a file of the checkpoint's own: no link is followed, no pipe waited for."""
+def _own(file: Path) -> Path:
+    """A file of the checkpoint's own: no link is followed, no pipe waited for."""
     if not stat.S_ISREG(file.lstat().st_mode):
         raise OSError(f"{file.name} is no file")
-    return file.read_bytes()
+    return file

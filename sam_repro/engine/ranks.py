@@ -12,21 +12,29 @@ from __future__ import annotations
 
 import functools
 import gc
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from itertools import count
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch._C._distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 
 from sam_repro.config.schema import Device, RuntimeConfig
-from sam_repro.errors import UserError
+from sam_repro.engine.company import MEETING, Company
+from sam_repro.errors import Shared, UserError
+from sam_repro.machine import granted_gpus
 
 # Generous enough for a full-gradient pass or a slow evaluation on one rank.
 PATIENCE = timedelta(minutes=30)
+T = TypeVar("T")
+_meetings = count()  # a process may train several runs, one after the other
 
 
 @dataclass
@@ -35,19 +43,25 @@ class Ranks:
     world: int
     device: torch.device
     collectives: int = 0  # tests and logs count them
+    company: Company | None = None  # where there are others
 
     @classmethod
     def join(cls, runtime: RuntimeConfig) -> Ranks:
         """Of the environment that torchrun sets, or alone."""
         rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
         local = int(os.environ.get("LOCAL_RANK", 0))
-        ranks = cls(rank, world, device_of(runtime, local))
-        if "RANK" in os.environ and world > 1 and not dist.is_initialized():
-            cuda = ranks.device.type == "cuda"
-            dist.init_process_group(
-                "nccl" if cuda else "gloo", timeout=PATIENCE, device_id=ranks.device if cuda else None
-            )
-        return ranks
+        if "RANK" not in os.environ or world == 1:
+            return cls(rank, world, device_of(runtime, local))
+        store, _, _ = next(rendezvous("env://", timeout=PATIENCE))
+        store = PrefixStore(MEETING.format(next(_meetings)), store)
+        device = agreed(store, rank, world, runtime, local)
+        company = Company(store, rank, world)
+        cuda = device.type == "cuda"
+        dist.init_process_group(
+            "nccl" if cuda else "gloo", store=store, rank=rank, world_size=world, timeout=PATIENCE,
+            device_id=device if cuda else None,
+        )  # fmt: skip
+        return cls(rank, world, device, company=company)
 
     @property
     def main(self) -> bool:
@@ -94,20 +108,34 @@ class Ranks:
         dist.all_gather_object(box, thing)
         return box
 
+    def together(self, act: Callable[[], T]) -> T:
+        """What each rank does by itself; a mistake of one, such as data that its machine has not, is told to all."""
+        mistake, made = "", None
+        try:
+            made = act()
+        except UserError as error:
+            if self.world == 1:
+                raise
+            mistake = str(error)
+        told = self.gather(mistake)
+        if any(told):
+            raise Shared(told[0] or next(f"rank {rank}: {text}" for rank, text in enumerate(told) if text))
+        assert made is not None
+        return made
+
     def barrier(self) -> None:
         if self.world > 1:
             dist.barrier()
-
-    def abandon(self) -> None:
-        """Leave without the others, who may be anywhere; they end when this process has."""
-        if dist.is_initialized():
-            dist.destroy_process_group()
 
     def leave(self) -> None:
         """Without the collection first, half of all two-rank runs abort at exit."""
         if dist.is_initialized():
             gc.collect()
+            if self.company is not None:
+                self.company.part()
             dist.barrier()
+            if self.company is not None:
+                self.company.dismiss()
             dist.destroy_process_group()
 
 
@@ -118,15 +146,49 @@ def like(t: Tensor, part: Tensor) -> Tensor:
     return part.view(t.shape)
 
 
+def agreed(store: Any, rank: int, world: int, runtime: RuntimeConfig, local: int) -> torch.device:
+    """This rank's device, once all have found theirs and they fit together: ranks of two backends would never meet."""
+    device, mistake, gpu = torch.device("cpu"), "", ""
+    try:
+        device = device_of(runtime, local)
+        gpu = str(torch.cuda.get_device_properties(device).uuid) if device.type == "cuda" else ""
+    except UserError as error:
+        mistake = str(error)
+    store.set(f"here/{rank}", json.dumps([mistake, device.type, gpu]))
+    found = [json.loads(store.get(f"here/{other}")) for other in range(world)]
+    for other, (mistake, _, _) in enumerate(found):
+        if mistake:
+            raise Shared(f"rank {other}: {mistake}")
+    types, known = [kind for _, kind, _ in found], dict[str, int]()
+    if len(set(types)) > 1:
+        raise Shared(
+            f"rank {types.index('cpu')} sees no CUDA device and rank {types.index('cuda')} has one: mend the first "
+            "one's machine, or say runtime.device=cpu"
+        )
+    for other, (_, _, gpu) in enumerate(found):
+        if gpu and known.setdefault(gpu, other) != other:
+            raise Shared(f"runtime.ranks asks for more GPUs than there are: ranks {known[gpu]} and {other} share one")
+    return device
+
+
 def device_of(runtime: RuntimeConfig, local_rank: int) -> torch.device:
     available = torch.cuda.is_available()
     if runtime.device is Device.cuda and not available:
-        raise UserError("runtime.device=cuda, but torch sees no CUDA device here: use runtime.device=cpu or auto")
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        shown = "" if visible is None else f" (CUDA_VISIBLE_DEVICES={visible})"
+        raise UserError(
+            f"runtime.device=cuda, but torch sees no CUDA device here{shown}: use runtime.device=cpu or auto"
+        )
+    if runtime.device is Device.auto and not available and granted_gpus():
+        raise UserError(
+            "Slurm granted GPUs to this job, but torch sees none: leave this node out, or say runtime.device=cpu"
+        )
     if runtime.device is Device.cpu or not available:
         return torch.device("cpu")
-    if int(os.environ.get("LOCAL_WORLD_SIZE", 1)) > torch.cuda.device_count():
-        seen = torch.cuda.device_count()
+    seen = torch.cuda.device_count()
+    if local_rank >= seen > 1:
         raise UserError(f"runtime.ranks asks for more GPUs than the {seen} that torch sees: lower it")
-    device = torch.device("cuda", local_rank)
+    # Slurm may show each of its tasks one GPU alone.
+    device = torch.device("cuda", local_rank if seen > 1 else 0)
     torch.cuda.set_device(device)
     return device

@@ -22,6 +22,7 @@ from sam_repro.engine.checkpoint import MALFORMED, Misfit, State, Stored
 from sam_repro.engine.precision import LossScale
 from sam_repro.engine.ranks import Ranks
 from sam_repro.methods import Method
+from sam_repro.methods.state import SHARED
 from sam_repro.record.metrics import misfit
 
 
@@ -49,6 +50,7 @@ class TrainState:
     progress: Progress = field(default_factory=Progress)
     seen: int = 0  # bytes of metrics.jsonl when this state was saved
     seen_sha256: str = ""  # of those bytes
+    shards: int | None = None  # that a batch is cut into, each of them one rank's; None: the ranks share it
 
     def state_dict(self, main: bool) -> State:
         """This rank's share."""
@@ -83,7 +85,7 @@ class TrainState:
             if type(seen) is not int or not isinstance(sha256, str):
                 raise Misfit("metrics is no number, or its digest no text")
             problem = misfit(folder, seen, sha256) if ranks.main else ""
-            self._load_method(merged([share["method"] for share in shares]))
+            self._load_method(self._of(ranks, merged([share["method"] for share in shares])))
             self.scale.load_state_dict(first["scale"])
         except MALFORMED as error:
             problem = f"{stored.folder} is no checkpoint of this run ({' '.join(str(error).split())[:200]})"
@@ -117,6 +119,14 @@ class TrainState:
         return [
             column[0] if len(shares) == 1 else torch.stack([t.double() for t in column]).mean(0) for column in columns
         ]
+
+    def _of(self, ranks: Ranks, state: State) -> State:
+        """The method's state without that of the shards that other ranks work on."""
+        if self.shards is None:
+            return state
+        each = self.shards // ranks.world
+        mine = {SHARED, *range(ranks.rank * each, (ranks.rank + 1) * each)}
+        return state | {"shards": {key: shard for key, shard in state["shards"].items() if int(key) in mine}}
 
     def _load_method(self, state: State) -> None:
         shapes = {name: p.shape for name, p in self.model.named_parameters()}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 import torch
-from rig import net
+from rig import CPU, config, net, stepper
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from sam_repro.engine.checkpoint import State
+from sam_repro.engine.checkpoint import Checkpoints, State
+from sam_repro.engine.ranks import Ranks
 from sam_repro.engine.state import merged
 from sam_repro.methods import Pass, build
 from sam_repro.methods.method import Method
@@ -71,3 +75,36 @@ def test_of_a_shards_copies_the_newest_counts_on_whichever_rank() -> None:
         assert {shard: state["steps"] for shard, state in both["shards"].items()} == {0: 1, 1: 2}
         assert torch.equal(average(both, 0), average(states[0], 0))
         assert torch.equal(average(both, 1), average(states[1], 1))
+
+
+@pytest.mark.parametrize("world", [1, 2, 4])
+def test_a_rank_takes_the_state_of_its_own_shards_alone(world: int) -> None:
+    """With m = 128 at a batch of 4096 there are 32 averages as large as the model."""
+    s = stepper(config("method=fsam", "method.m=4"), net())
+    s.state.shards = 4
+    stored = {"shards": {key: {"steps": 1, "tensors": {}} for key in (-1, 0, 1, 2, 3)}}
+    for rank in range(world):
+        each = 4 // world
+        found = s.state._of(Ranks(rank, world, CPU), stored)
+        assert list(found["shards"]) == [-1, *range(rank * each, (rank + 1) * each)]
+    s.state.shards = None
+    assert s.state._of(Ranks(0, world, CPU), stored) == stored
+
+
+def test_what_is_not_wanted_of_a_share_takes_no_memory(tmp_path: Path) -> None:
+    alone, big = Ranks(0, 1, CPU), torch.ones(32 << 20)  # 128 MB
+    Checkpoints(tmp_path, alone).save(1, {"big": big, "small": torch.ones(3)})
+    del big
+    before = held()
+    stored, _ = Checkpoints(tmp_path, alone).load()
+    assert stored is not None
+    share = stored.share(0)
+    assert share["small"].sum() == 3
+    assert held() - before < 32
+    assert share["big"].sum() == 32 << 20
+
+
+def held() -> float:
+    """MB that this process has, but for what it may drop as it is on the disk, too."""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(status["RssAnon"].split()[0]) / 1024
