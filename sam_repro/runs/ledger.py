@@ -48,7 +48,7 @@ Entry = dict[str, Any]
 
 def probe(results_dir: str | os.PathLike[str]) -> None:
     """Raise `UserError` where no line could be written: to be asked before a run trains for days."""
-    os.close(_open(Path(results_dir) / FILE))
+    os.close(_acquire(Path(results_dir) / FILE))  # locked, too: a file system may have its own answer to that
 
 
 def append(results_dir: str | os.PathLike[str], entry: Mapping[str, Any]) -> None:

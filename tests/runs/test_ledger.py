@@ -161,6 +161,18 @@ def test_a_file_system_without_locks_will_do(tmp_path: Path, monkeypatch: pytest
     assert [entry["run_id"] for entry in ledger.read(tmp_path)[0]] == ["a", "b"]
 
 
+def test_a_lock_that_fails_otherwise_is_found_before_the_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    ledger.probe(tmp_path)
+    monkeypatch.setattr(fcntl, "flock", broken)
+    with pytest.raises(OSError, match="Input/output error"):
+        ledger.probe(tmp_path)
+
+
 def test_what_is_no_file_is_found_before_the_training(tmp_path: Path) -> None:
     ledger.probe(tmp_path / "new")
     for make in (Path.mkdir, os.mkfifo):
