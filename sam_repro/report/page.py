@@ -28,8 +28,9 @@ _HERE = Path(__file__).parent
 def render(tables: Sequence[Joined], entries: Mapping[str, Entry], results: Path) -> str:
     style, script = ((_HERE / f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
     style, script = f"\n{style}", f"\n{script}"
-    # A page without any of the papers' tables compares no paper with its code.
-    compared = discrepancies.load() if any(joined.table.paper in papers() for joined in tables) else {}
+    # A page without any of the papers' tables compares no paper with its code and shows none of their figures.
+    of_papers = any(joined.table.paper in papers() for joined in tables)
+    compared = discrepancies.load() if of_papers else {}
     run = [joined for joined in tables if joined.any_run]
     rest = [joined for joined in tables if not joined.any_run]
     panels = [(joined, _drawn(joined, results)) for joined in (*run, *rest)]
@@ -41,12 +42,12 @@ def render(tables: Sequence[Joined], entries: Mapping[str, Entry], results: Path
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f'<meta http-equiv="Content-Security-Policy" content="{_policy(style, script)}">',
         f"<style>{style}</style></head><body>",
-        page_head.render(tables, entries, bool(compared)),
+        page_head.render(tables, entries, of_papers),
         "<main>",
         *(_table(joined, drawn) for joined, drawn in panels[: len(run)]),
         page_cells.section([*run, *rest], places),
         *(_table(joined, drawn) for joined, drawn in panels[len(run) :]),
-        studies_view.section(results),
+        studies_view.section(results) if of_papers else "",
         discrepancies_view.section(list(compared.values()), prices(tables)),
         _cost(entries),
         "</main>",

@@ -35,7 +35,7 @@ WORDS = (
 )
 
 
-def render(tables: Sequence[Joined], entries: Mapping[str, Entry], compared: bool) -> str:
+def render(tables: Sequence[Joined], entries: Mapping[str, Entry], of_papers: bool) -> str:
     paper = [result for joined in tables if joined.budget == "paper" for result in joined.results]
     claimed = [result for result in paper if result.cell.claim.mean is not None]
     kinds = [result.verdict.kind for result in claimed]
@@ -55,7 +55,11 @@ def render(tables: Sequence[Joined], entries: Mapping[str, Entry], compared: boo
         mine = [joined for joined in tables if joined.table.paper == name]
         items = "".join(f'<li><a href="#{anchor_of(j)}">{escape(short(j))}</a></li>' for j in mine)
         links.append(f"<ul><li><b>{escape(published.name)}</b></li>{items}</ul>")
-    more = '<li><a href="#discrepancies">paper against code</a></li>' if compared else ""
+    more = (
+        '<li><a href="#studies">figures and studies</a></li><li><a href="#discrepancies">paper against code</a></li>'
+        if of_papers
+        else ""
+    )
     return (
         "<header><h1>Sharpness-aware minimization: claimed and measured</h1>"
         "<p>The papers' tables. In each cell the measured mean ± sample standard deviation stands above the claimed "
@@ -64,7 +68,6 @@ def render(tables: Sequence[Joined], entries: Mapping[str, Entry], compared: boo
         f'<ul class="facts">{"".join(f"<li><b>{value}</b>{label}</li>" for value, label in facts)}</ul>'
         f'<nav aria-label="tables">{"".join(links)}'
         '<ul><li><b>More</b></li><li><a href="#cells">all cells</a></li>'
-        '<li><a href="#studies">figures and studies</a></li>'
         f'<li><a href="#words">what the words mean</a></li>{more}'
         f'<li><a href="#cost">cost and hardware</a></li></ul></nav>{_definitions()}</header>'
     )
