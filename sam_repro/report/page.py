@@ -28,8 +28,8 @@ _HERE = Path(__file__).parent
 def render(tables: Sequence[Joined], entries: Mapping[str, Entry], results: Path) -> str:
     style, script = ((_HERE / f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
     style, script = f"\n{style}", f"\n{script}"
-    # A page without any of the papers' tables compares no paper with its code and shows none of their figures.
-    of_papers = any(joined.table.paper in papers() for joined in tables)
+    # A page of other tables alone compares no paper with its code and shows none of their figures.
+    of_papers = not tables or any(joined.table.paper in papers() for joined in tables)
     compared = discrepancies.load() if of_papers else {}
     run = [joined for joined in tables if joined.any_run]
     rest = [joined for joined in tables if not joined.any_run]

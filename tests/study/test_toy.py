@@ -47,9 +47,12 @@ def losses(run: toy.Run) -> np.ndarray:
     return np.abs(w1 * np.maximum(w2, 0) - 0.04)
 
 
+LENGTHS = [(0.1, 100), pytest.param(0.01, 1000, marks=pytest.mark.slow)]
+
+
 @pytest.mark.parametrize("w0", [NEAR, FAR])
 @pytest.mark.parametrize(("method", "rho"), [("sam", 0.05), ("sam", 0.01), ("asam", 0.05), ("asam", 0.5)])
-@pytest.mark.parametrize(("lr", "steps"), [(0.1, 100), (0.01, 1000)])
+@pytest.mark.parametrize(("lr", "steps"), LENGTHS)
 def test_agrees_with_numpy(method: str, rho: float, w0: tuple[float, float], lr: float, steps: int) -> None:
     run = toy.run(method, {"rho": rho}, w0, lr, steps)
     trajectory, perturbation = by_hand(method, w0, rho, 0.01, lr, steps)
@@ -57,7 +60,7 @@ def test_agrees_with_numpy(method: str, rho: float, w0: tuple[float, float], lr:
     np.testing.assert_allclose(run.perturbation, perturbation, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(("lr", "steps"), [(0.1, 100), (0.01, 1000)])
+@pytest.mark.parametrize(("lr", "steps"), LENGTHS)
 def test_sam_fails_where_asam_reaches_the_valley(lr: float, steps: int) -> None:
     """ASAM section 5.1. Who reaches the valley bounces across it with steps of lr |w|: a loss of about lr |w|^2."""
     in_valley = 2 * lr * 0.1

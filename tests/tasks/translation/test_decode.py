@@ -29,7 +29,18 @@ def sentences(seed: int) -> Side:
     return Side.of([[*dice.integers(4, 40, n), EOS] for n in dice.integers(1, 14, 24)])
 
 
-@pytest.mark.parametrize("how", [Search(), Search(beam=1), Search(beam=3, penalty=0.0), Search(5, 0.6, 0.5, 3)])
+SLOW = pytest.mark.slow  # five seconds each
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        Search(5, 0.6, 0.5, 3),
+        pytest.param(Search(), marks=SLOW),
+        pytest.param(Search(beam=1), marks=SLOW),
+        pytest.param(Search(beam=3, penalty=0.0), marks=SLOW),
+    ],
+)
 def test_it_finds_what_a_plain_search_of_each_sentence_finds(how: Search) -> None:
     lengths = set()
     for seed, ends in ((0, 1.0), (1, 1.5), (2, 2.0)):
