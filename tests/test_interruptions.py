@@ -68,6 +68,16 @@ def ended(words: tuple[str, ...], folder: Path, then: Callable[[subprocess.Popen
         process.wait()
 
 
+def seen_ended(words: tuple[str, ...], folder: Path, then: Callable[[subprocess.Popen[bytes]], None]) -> Ended:
+    """The same; again where the machine was too busy to see that `main` had begun, so that nothing was done to it."""
+    end = ended(words, folder, then)
+    for _ in range(4):
+        if end.begun:
+            break
+        end = ended(words, folder, then)
+    return end
+
+
 def interrupt(after: float) -> Callable[[subprocess.Popen[bytes]], None]:
     def then(process: subprocess.Popen[bytes]) -> None:
         time.sleep(after)
@@ -89,7 +99,7 @@ def leave(after: float) -> Callable[[subprocess.Popen[bytes]], None]:
 def lasts(words: tuple[str, ...], folder: Path) -> float:
     """Seconds from where `main` begins; it is what the moments are drawn from."""
     start = list[float]()
-    end = ended(words, folder, lambda process: start.append(time.monotonic()))
+    end = seen_ended(words, folder, lambda process: start.append(time.monotonic()))
     assert end.code == (2 if words == ("seed=x",) else 0), end
     assert end.begun
     return time.monotonic() - start[0]
@@ -102,7 +112,7 @@ def test_what_only_looks_is_interrupted(tmp_path: Path) -> None:
         length = lasts(words, tmp_path)
         spent += length
         for act in (interrupt, interrupt, interrupt, leave, leave):
-            code, said, seen = ended(words, tmp_path, act(draw.uniform(0, length)))
+            code, said, seen = seen_ended(words, tmp_path, act(draw.uniform(0, length)))
             acted += seen
             told = 2 if words == ("seed=x",) else 0
             assert code in ((told,) if act is leave else (told, -signal.SIGINT)), (words, act, code, said)
