@@ -27,12 +27,16 @@ def test_compiled(tmp_path: Path, cli: Cli, method: str) -> None:
 
 
 @pytest.mark.slow
-def test_on_two_ranks_with_dropout_and_mixed_streamed_images(tmp_path: Path, cli: Cli) -> None:
-    """What each micro-batch draws is a matter of its place in the whole batch."""
+@pytest.mark.parametrize(("method", "off"), [("plain", 1e-6), ("sam", 1e-4)])
+def test_on_two_ranks_with_dropout_and_mixed_streamed_images(tmp_path: Path, cli: Cli, method: str, off: float) -> None:
+    """What each micro-batch draws is a matter of its place in the whole batch.
+
+    An ascent makes of rounding 2e-5 in this net (and 7e-4 where the threads are other ones); other masks make 2e-3.
+    """
     recipe = [
-        "model=wrn_16_8", "model.dropout=0.3", "method=sam", "loop.micro_batch=4", "dataset.stream=true",
+        "model=wrn_16_8", "model.dropout=0.3", f"method={method}", "loop.micro_batch=4", "dataset.stream=true",
         "dataset.workers=0", "augment.mixup=0.5", *ONE_STEP,
     ]  # fmt: skip
     one = weights(cli, tmp_path / "one", *recipe)
     two = weights(cli, tmp_path / "two", *recipe, "runtime.ranks=2")
-    torch.testing.assert_close(two, one, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(two, one, rtol=1e-5, atol=off)
