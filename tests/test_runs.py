@@ -98,11 +98,19 @@ def test_kill_and_resume_is_bit_exact(tmp_path: Path, cli: Cli) -> None:
     kill_and_resume(tmp_path, cli, "method=fsam")
 
 
-@pytest.mark.slow
+# Those that keep something from pass to pass or from step to step, and the two that all others are made of; the rest
+# is a proof.
+KILLED = ["plain", "sam", "rsam", "fasam", "sam_full", "sam_noise", "looksam", "esam"]
+KILLED_TOO = ["asam", "gsam", "rgsam", "fishersam", "sam_db", "lpf_sgd"]
+
+
 @pytest.mark.parametrize(
-    "method", ["plain", "sam", "asam", "rsam", "gsam", "rgsam", "fasam", "fishersam", "sam_full", "sam_db", "sam_noise",
-               "lpf_sgd", "looksam", "esam"],
-)  # fmt: skip
+    "method",
+    [
+        *(pytest.param(name, marks=pytest.mark.slow) for name in KILLED),
+        *(pytest.param(name, marks=pytest.mark.proof) for name in KILLED_TOO),
+    ],
+)
 def test_kill_and_resume_is_bit_exact_for_every_method(tmp_path: Path, cli: Cli, method: str) -> None:
     kill_and_resume(tmp_path, cli, f"method={method}", seed=len(method))
 

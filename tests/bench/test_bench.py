@@ -148,7 +148,7 @@ def test_the_bars_of_the_update_are_about_wrn_28_10() -> None:
     assert bench.update_bars({"malloc tuned": {}, "malloc as it comes": {}}) == []
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_update_and_input_print_their_bars() -> None:
     for name, arguments, bars in (("update", ["--model", "wrn-28-10"], 12), ("input", [], 1)):
         result = printed(name, "--rounds", "1", *arguments)
