@@ -31,6 +31,8 @@ def render(tables: Sequence[Joined], entries: Mapping[str, Entry], results: Path
     # A page of other tables alone compares no paper with its code and shows none of their figures.
     of_papers = not tables or any(joined.table.paper in papers() for joined in tables)
     compared = discrepancies.load() if of_papers else {}
+    more = {"studies": "figures and studies"} if of_papers else {}
+    more |= {"discrepancies": "paper against code"} if compared else {}
     run = [joined for joined in tables if joined.any_run]
     rest = [joined for joined in tables if not joined.any_run]
     panels = [(joined, _drawn(joined, results)) for joined in (*run, *rest)]
@@ -42,7 +44,7 @@ def render(tables: Sequence[Joined], entries: Mapping[str, Entry], results: Path
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f'<meta http-equiv="Content-Security-Policy" content="{_policy(style, script)}">',
         f"<style>{style}</style></head><body>",
-        page_head.render(tables, entries, of_papers),
+        page_head.render(tables, entries, more),
         "<main>",
         *(_table(joined, drawn) for joined, drawn in panels[: len(run)]),
         page_cells.section([*run, *rest], places),

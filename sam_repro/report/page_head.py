@@ -35,7 +35,7 @@ WORDS = (
 )
 
 
-def render(tables: Sequence[Joined], entries: Mapping[str, Entry], of_papers: bool) -> str:
+def render(tables: Sequence[Joined], entries: Mapping[str, Entry], more: Mapping[str, str]) -> str:
     paper = [result for joined in tables if joined.budget == "paper" for result in joined.results]
     claimed = [result for result in paper if result.cell.claim.mean is not None]
     kinds = [result.verdict.kind for result in claimed]
@@ -55,11 +55,7 @@ def render(tables: Sequence[Joined], entries: Mapping[str, Entry], of_papers: bo
         mine = [joined for joined in tables if joined.table.paper == name]
         items = "".join(f'<li><a href="#{anchor_of(j)}">{escape(short(j))}</a></li>' for j in mine)
         links.append(f"<ul><li><b>{escape(published.name)}</b></li>{items}</ul>")
-    more = (
-        '<li><a href="#studies">figures and studies</a></li><li><a href="#discrepancies">paper against code</a></li>'
-        if of_papers
-        else ""
-    )
+    others = "".join(f'<li><a href="#{anchor}">{label}</a></li>' for anchor, label in more.items())
     return (
         "<header><h1>Sharpness-aware minimization: claimed and measured</h1>"
         "<p>The papers' tables. In each cell the measured mean ± sample standard deviation stands above the claimed "
@@ -68,7 +64,7 @@ def render(tables: Sequence[Joined], entries: Mapping[str, Entry], of_papers: bo
         f'<ul class="facts">{"".join(f"<li><b>{value}</b>{label}</li>" for value, label in facts)}</ul>'
         f'<nav aria-label="tables">{"".join(links)}'
         '<ul><li><b>More</b></li><li><a href="#cells">all cells</a></li>'
-        f'<li><a href="#words">what the words mean</a></li>{more}'
+        f'<li><a href="#words">what the words mean</a></li>{others}'
         f'<li><a href="#cost">cost and hardware</a></li></ul></nav>{_definitions()}</header>'
     )
 
