@@ -198,7 +198,7 @@ def evaluations(config: Config, run: Run, names: list[str]) -> dict[str, float]:
     """Metric name -> value in percent (mCE too, AlexNet = 100), for the ledger."""
     import torch
 
-    from sam_repro.data.evaluations import NAMES, corruption_scores, evaluation_sets
+    from sam_repro.data.evaluation_sets import NAMES, corruption_scores, evaluation_sets
     from sam_repro.engine.precision import forward
     from sam_repro.engine.ranks import device_of
     from sam_repro.engine.setup import before_cuda, prepare
@@ -223,7 +223,7 @@ def evaluations(config: Config, run: Run, names: list[str]) -> dict[str, float]:
 
     found: dict[str, float] = {}
     for name, data in others.items():
-        found[f"{name}_accuracy"] = plain_accuracy(model, data, config, device)
+        found[f"{name}_accuracy"] = accuracy_on(model, data, config, device)
     for name in (name for name in names if name in NAMES):
         single = {}
         for test in evaluation_sets(name, config.dataset, device):
@@ -237,7 +237,7 @@ def evaluations(config: Config, run: Run, names: list[str]) -> dict[str, float]:
     return found
 
 
-def plain_accuracy(model: nn.Module, data: DatasetConfig, config: Config, device: torch.device) -> float:
+def accuracy_on(model: nn.Module, data: DatasetConfig, config: Config, device: torch.device) -> float:
     """In percent, over a data set's whole test half."""
     from sam_repro.engine.evaluate import evaluate
     from sam_repro.engine.ranks import Ranks

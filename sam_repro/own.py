@@ -41,21 +41,21 @@ def load(key: str, name: str) -> Any:
     """What `key=name` names. Raises `UserError` where there is none, or where its module has not the name's digest."""
     if not is_named(name):
         raise UserError(f"{key}={name} must be package.module:attribute")
-    source, (plain, _, digest) = _source(key, name), name.partition("@")
+    source, (bare, _, digest) = _source(key, name), name.partition("@")
     if digest and _digest(source) != digest:
-        raise UserError(f"{key}={plain}: {source} was edited since the run was made: put it back, or start a run anew")
-    module_name, _, attribute = plain.partition(":")
+        raise UserError(f"{key}={bare}: {source} was edited since the run was made: put it back, or start a run anew")
+    module_name, _, attribute = bare.partition(":")
     try:
         module = importlib.import_module(module_name)
     except Exception as error:  # the user's module may raise anything while it is imported
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise UserError(f"{key}={plain}: {module_name} can't be imported ({type(error).__name__}: {reason})") from error
+        raise UserError(f"{key}={bare}: {module_name} can't be imported ({type(error).__name__}: {reason})") from error
     found = getattr(module, attribute, None)
     if found is None:
         close = nearest(attribute, [known for known in vars(module) if not known.startswith("_")])
-        raise UserError(f"{key}={plain}: {source} has no {attribute}.{close}")
+        raise UserError(f"{key}={bare}: {source} has no {attribute}.{close}")
     if not callable(found):
-        raise UserError(f"{key}={plain} is not callable, but a {type(found).__name__}: name a function or a class")
+        raise UserError(f"{key}={bare} is not callable, but a {type(found).__name__}: name a function or a class")
     return found
 
 

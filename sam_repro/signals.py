@@ -70,12 +70,12 @@ class _Pipe(io.FileIO):
 _LEFT = (errno.EPIPE, errno.EIO)  # EIO: of a terminal
 
 
-def _patient(stream: Any) -> Any:
-    """The same stream, through a `_Pipe`; one that is no file of the process's own stays as it is."""
-    if stream is None or stream not in (sys.__stdout__, sys.__stderr__):
-        return stream
-    stream.flush()
-    raw = io.BufferedWriter(_Pipe(stream.fileno(), "w", closefd=False))
+def _patient(out: Any) -> Any:
+    """The same file, through a `_Pipe`; one that is no file of the process's own stays as it is."""
+    if out is None or out not in (sys.__stdout__, sys.__stderr__):
+        return out
+    out.flush()
+    raw = io.BufferedWriter(_Pipe(out.fileno(), "w", closefd=False))
     return io.TextIOWrapper(
-        raw, stream.encoding, stream.errors, line_buffering=stream.line_buffering, write_through=stream.write_through
+        raw, out.encoding, out.errors, line_buffering=out.line_buffering, write_through=out.write_through
     )

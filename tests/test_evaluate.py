@@ -23,7 +23,7 @@ from sam_repro.config.identity import as_values, run_id
 from sam_repro.config.schema import Config
 from sam_repro.data import imagenet
 from sam_repro.data.declared import DatasetConfig, Fit, Source
-from sam_repro.data.evaluations import evaluation_sets
+from sam_repro.data.evaluation_sets import evaluation_sets
 from sam_repro.data.imagenet import CORRUPTIONS, SEVERITIES, _timm_list, wnids
 from sam_repro.engine.ranks import Ranks
 from sam_repro.evaluate import keep, main, stored, trained

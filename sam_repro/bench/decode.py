@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=2 sam-repro bench decode [--rounds 3] [--clock wall|cpu] [--json]
 
-Ours: `tasks/translation/decode.py`. Against `plain.py`, which reads every prefix anew for each token, which the bar is
+Ours: `tasks/translation/decode.py`. Against `naive.py`, which reads every prefix anew for each token, which the bar is
 about, and against our own search given one sentence at a time, which shows what batching alone brings. All in fp32,
 beam 5, on the Transformer of IWSLT's size with random weights: it seldom ends by itself, so that every translation has
 nearly its full length, 1.2 |x| + 10.
@@ -22,9 +22,9 @@ from sam_repro.tasks.translation.bpe import EOS
 from sam_repro.tasks.translation.corpus import Side
 from sam_repro.tasks.translation.decode import Search, translate
 from sam_repro.tasks.translation.model import Transformer, TransformerConfig
-from sam_repro.tasks.translation.plain import plain_search
+from sam_repro.tasks.translation.naive import naive_search
 
-OURS, ONE, PLAIN = "batched", "batched search, one at a time", "one at a time, no cache"
+OURS, ONE, NAIVE = "batched", "batched search, one at a time", "one at a time, no cache"
 AT_LEAST = 8.0
 SYMBOLS = 8848, 6632
 
@@ -47,9 +47,9 @@ def run(
     some = by_length[np.linspace(0, batch - 1, 2 * alone + 1).round().astype(int)[1::2]]  # the middles of `alone` parts
     each = [torch.from_numpy(text[i].astype(np.int64)) for i in some]
 
-    def plain() -> None:
+    def naive() -> None:
         for source in each:
-            plain_search(net, source, how)
+            naive_search(net, source, how)
 
     def one() -> None:
         for source in each:
@@ -58,12 +58,12 @@ def run(
     jobs: dict[str, tuple[Callable[[], object], int]] = {
         OURS: (lambda: translate(net, text, how, tokens=batch * int(text.lengths.max())), batch),
         ONE: (one, len(each)),
-        PLAIN: (plain, len(each)),
+        NAIVE: (naive, len(each)),
     }
     # Seconds a sentence.
     contestants = {name: _per(stopwatch(job, clock), count) for name, (job, count) in jobs.items()}
     taken = take_turns(contestants, rounds, warmup=1)
-    ratios = {name: round(ratio(taken[name], taken[OURS]), 2) for name in (ONE, PLAIN)}
+    ratios = {name: round(ratio(taken[name], taken[OURS]), 2) for name in (ONE, NAIVE)}
     return {
         "hardware": hardware(),
         "settings": {
@@ -76,7 +76,7 @@ def run(
         "rounds": rounds,
         "sentences_per_second": {name: round(1 / statistics.median(seconds), 2) for name, seconds in taken.items()},
         "ratios": ratios,
-        "bars": [Bar("times faster than a sentence at a time", ratios[PLAIN], AT_LEAST, at_least=True).as_json()],
+        "bars": [Bar("times faster than a sentence at a time", ratios[NAIVE], AT_LEAST, at_least=True).as_json()],
     }
 
 

@@ -47,7 +47,7 @@ def ours(images: Tensor, cutout: int) -> Callable[[int], int]:
 
     def round_(epoch: int) -> int:
         ids = data.order(epoch)[:IMAGES]
-        return sum(len(batch.images) for batch in data.stream(torch.split(ids, BATCH), epoch))
+        return sum(len(batch.images) for batch in data.gather_each(torch.split(ids, BATCH), epoch))
 
     return round_
 

@@ -43,7 +43,7 @@ def _decodes(c: Config) -> bool:
     return of_files or c.dataset.stream or c.augment.policy is not Policy.none
 
 
-def _mixes(c: Config) -> bool:
+def _mixing(c: Config) -> bool:
     return c.augment.mixup > 0 or c.augment.cutmix > 0
 
 
@@ -68,7 +68,7 @@ def _masks(c: Config) -> bool:
 
 
 _SEVERAL = "a method of several passes a step"
-_MIXING = _with("augment.mixup or augment.cutmix above 0", _mixes)
+_MIXING = _with("augment.mixup or augment.cutmix above 0", _mixing)
 _RANDAUGMENT = _with("augment.policy=randaugment", lambda c: c.augment.policy is Policy.randaugment)
 _NOISE = _with("dataset.label_noise.rate above 0", lambda c: c.dataset.label_noise.rate > 0)
 

@@ -36,11 +36,11 @@ class Draw(IntEnum):
     validation = 12
     transform = 13
     partner = 14
-    mix_apply = 15
-    mix_kind = 16
-    mix_share = 17
-    mix_y = 18
-    mix_x = 19
+    mixing_apply = 15
+    mixing_kind = 16
+    mixing_share = 17
+    mixing_y = 18
+    mixing_x = 19
 
 
 def _signed(word: int) -> int:

@@ -51,7 +51,7 @@ class MemoryTrain(TrainData):
     def gather(self, ids: Tensor, epoch: int) -> Batch:
         there = send(ids, self.device)
         images, targets = self._pixels(ids, epoch), self.targets[there]
-        if self.on_device.mixes:
+        if self.on_device.mixing:
             # The partner is a sample of the whole set, drawn by this sample's own counter: still a pure function.
             partners = integers(ids, [key(self.seed, epoch, Draw.partner)], [self.size])[:, 0]
             others = send(partners, self.device)

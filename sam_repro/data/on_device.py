@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from sam_repro.config.schema import AugmentConfig
-from sam_repro.data import mix
+from sam_repro.data import mixing
 from sam_repro.data.counter import Draw, integers, key
 from sam_repro.data.sending import send
 
@@ -24,7 +24,7 @@ class Normalise:
         self.scale = torch.tensor([1.0 / (255.0 * s) for s in std], device=device).reshape(-1, 1, 1)
 
     def __call__(self, images: Tensor) -> Tensor:
-        return images.float().sub_(self.shift).mul_(self.scale)  # in place: a mixed-type operation is 20 x slower
+        return images.float().sub_(self.shift).mul_(self.scale)  # in place: an operation of two types is 20 x slower
 
 
 class OnDevice:
@@ -33,7 +33,7 @@ class OnDevice:
         self.normalise = normalise
         self.seed = seed
         self.classes = classes
-        self.mixes = mix.mixes(augment)
+        self.mixing = mixing.applies(augment)
 
     def pixels(self, images: Tensor, ids: Tensor, epoch: int) -> Tensor:
         """float32, normalised, with cutout. `ids` are on the host."""
@@ -44,9 +44,9 @@ class OnDevice:
         self, images: Tensor, targets: Tensor, partners: Tensor, partner_targets: Tensor, ids: Tensor, epoch: int
     ) -> tuple[Tensor, Tensor]:
         """Mixup or CutMix with the given partners. `ids` are on the CPU."""
-        recipe = mix.draw(ids, self.augment, self.seed, epoch, *images.shape[-2:])
-        targets = mix.soften(targets, partner_targets, recipe, self.classes)
-        return mix.blend(images, partners, recipe), targets
+        recipe = mixing.draw(ids, self.augment, self.seed, epoch, *images.shape[-2:])
+        targets = mixing.soften(targets, partner_targets, recipe, self.classes)
+        return mixing.blend(images, partners, recipe), targets
 
     def _cutout_mask(self, images: Tensor, ids: Tensor, epoch: int) -> Tensor:
         """[n, 1, H, W], 0 in a square around a uniformly drawn pixel and 1 elsewhere (DeVries and Taylor 2017).

@@ -122,10 +122,10 @@ def _fashion_debian(staging: Path) -> None:
         _run(["apt-get", "download", "-qq", _DEBIAN_PACKAGE], staging)
     (package,) = staging.glob("*.deb")
     try:
-        stream = _run(["dpkg-deb", "--fsys-tarfile", package.name], staging)
+        archive = _run(["dpkg-deb", "--fsys-tarfile", package.name], staging)
     except UnreachableError as error:
         raise AlteredError(str(error)) from None
-    with _opened(io.BytesIO(stream)) as tar:
+    with _opened(io.BytesIO(archive)) as tar:
         for file in FASHION_MNIST.files:
             content = _member(tar, f"./usr/share/datasets/fashion-mnist/{file.name}", file.size)
             (staging / file.name).write_bytes(content)

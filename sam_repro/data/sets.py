@@ -55,7 +55,7 @@ class TrainData(ABC):
     def gather(self, ids: Tensor, epoch: int) -> Batch:
         """The samples `ids`, augmented and normalised, on the device."""
 
-    def stream(self, batches: Iterable[Tensor], epoch: int) -> Iterator[Batch]:
+    def gather_each(self, batches: Iterable[Tensor], epoch: int) -> Iterator[Batch]:
         """The batches in turn. Sources that decode while the model computes override this."""
         for ids in batches:
             yield self.gather(ids, epoch)

@@ -40,10 +40,10 @@ class Raw:
 class Samples(Dataset[Any]):
     """Decodes and transforms whole batches. Each sample seeds the generator with a hash of (seed, epoch, id)."""
 
-    def __init__(self, pictures: Pictures, transform: Transform, stream_key: int, substitute: bool) -> None:
+    def __init__(self, pictures: Pictures, transform: Transform, transform_key: int, substitute: bool) -> None:
         self.pictures = pictures
         self.transform = transform
-        self.stream_key = stream_key
+        self.transform_key = transform_key
         self.substitute = substitute  # whether the next readable image takes the place of an unreadable one
 
     def __getitems__(self, ids: list[int]) -> Raw:
@@ -63,7 +63,7 @@ class Samples(Dataset[Any]):
 
     def _one(self, index: int) -> Tensor:
         picture = self.pictures.read(index)
-        seed = int(hashes(torch.tensor([index]), self.stream_key))
+        seed = int(hashes(torch.tensor([index]), self.transform_key))
         torch.default_generator.manual_seed(seed)  # `torch.manual_seed` would also wake CUDA, 100 x slower
         return self.transform(picture).contiguous()
 
@@ -137,7 +137,7 @@ class StreamTrain(TrainData):
     def gather(self, ids: Tensor, epoch: int) -> Batch:
         return self._delivered(self._samples(epoch).__getitems__(ids.tolist()), epoch)
 
-    def stream(self, batches: Iterable[Tensor], epoch: int) -> Iterator[Batch]:
+    def gather_each(self, batches: Iterable[Tensor], epoch: int) -> Iterator[Batch]:
         for raw in _run_ahead(self._samples(epoch), batches, self.workers, self.device):
             yield self._delivered(raw, epoch)
 
@@ -150,7 +150,7 @@ class StreamTrain(TrainData):
         ids = send(raw.ids, self.device)
         images = self.on_device.pixels(send(raw.images, self.device), raw.ids, epoch)
         targets = self.targets[ids]
-        if self.on_device.mixes:
+        if self.on_device.mixing:
             other = send(neighbours(len(images)), self.device)
             images, targets = self.on_device.blend(images, targets, images[other], targets[other], raw.ids, epoch)
         return Batch(images, targets, ids)

@@ -90,7 +90,7 @@ class GradFn:
         """(this rank's part in micro-batches, what the examples weigh over all ranks that share the pass)."""
         shard, share = self.shard, self.shard.share
         match p.data:
-            case "batch" if p.plain:
+            case "batch" if p.whole:
                 return self._cut(shard.batch, shard.ids), shard.weight
             case "batch":
                 mine = p.of(len(shard.ids))[0]
@@ -105,7 +105,7 @@ class GradFn:
                 ids = self.data.order(shard.epoch)
                 mine_of_all = torch.tensor_split(ids, self.ranks.world)[self.ranks.rank]
                 chunks = [mine_of_all[piece] for piece in cut(self.data, mine_of_all, self._micro)]
-                return self.data.stream(chunks, shard.epoch), weight(self.data, ids)
+                return self.data.gather_each(chunks, shard.epoch), weight(self.data, ids)
             case _:
                 raise AssertionError(p)
 

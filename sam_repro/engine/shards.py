@@ -59,7 +59,7 @@ def sharded(
 ) -> Iterator[list[Shard]]:
     """The shards of each batch in turn, the first of them that of `step`; fetched ahead where the data can."""
     splits = [split(ids, shards, ranks) for ids in batches]
-    fetched = data.stream([share.ids for shares in splits for share in shares], epoch)
+    fetched = data.gather_each([share.ids for shares in splits for share in shares], epoch)
     for number, (ids, shares) in enumerate(zip(batches, splits, strict=True), start=step):
         of_step = weight(data, ids)
         yield [

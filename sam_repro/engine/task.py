@@ -56,7 +56,7 @@ class TrainSet(Protocol):
 
     def gather(self, ids: Tensor, epoch: int) -> Batch: ...
 
-    def stream(self, batches: Iterable[Tensor], epoch: int) -> Iterator[Batch]:
+    def gather_each(self, batches: Iterable[Tensor], epoch: int) -> Iterator[Batch]:
         """`gather` of each in turn, fetched ahead where the data can."""
         ...
 

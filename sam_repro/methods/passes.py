@@ -27,7 +27,8 @@ class Pass:
     parts: int = 1  # into which the batch is split: their losses and gradients add up to its mean
 
     @property
-    def plain(self) -> bool:
+    def whole(self) -> bool:
+        """Whether it is over the whole batch at once, as a closure without arguments is."""
         return self.data == "batch" and self.fraction == 1 and self.keep == 1 and self.parts == 1
 
     @property
@@ -73,7 +74,7 @@ class Passes:
     ) -> Tensor:
         wanted = Pass(data, fraction, keep, self._count, part, parts)
         self._count += 1
-        if not (wanted.plain or self._takes_pass):
+        if not (wanted.whole or self._takes_pass):
             raise ValueError(
                 f"this method asks for {wanted}: give estimate() a function of one argument, the pass, "
                 "since a closure without arguments only knows the batch"

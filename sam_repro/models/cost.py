@@ -19,7 +19,7 @@ IRRELEVANT = {"dropout", "drop_path", "shakedrop", "pretrained", "head_bias", "w
 
 
 @dataclass(frozen=True)
-class Cost:
+class ModelCost:
     parameters: int
     macs: int  # multiply-adds of an image's forward pass; forward and backward together take three times as many
     activations_fp32: int  # bytes an image that the backward pass needs
@@ -42,12 +42,12 @@ def settings(model: ModelConfig) -> dict[str, Any]:
     return {name: getattr(value, "value", value) for name, value in values.items() if value not in (None, False)}
 
 
-def lookup(model: ModelConfig, classes: int, image_size: int) -> Cost | None:
+def lookup(model: ModelConfig, classes: int, image_size: int) -> ModelCost | None:
     """None: not in the table, which has the shipped models on their own image sizes."""
     for row in _table():
         if row["image_size"] == image_size and row["settings"] == settings(model):
             # The head is one linear layer on `features`, or the last of several: all that depends on the classes.
-            return Cost(
+            return ModelCost(
                 row["body_parameters"] + classes * (row["features"] + 1),
                 row["body_macs"] + classes * row["features"],
                 row["activations_fp32"],

@@ -13,12 +13,12 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from sam_repro import CONFIGS
 from sam_repro.models.catalog import Architecture, ModelConfig
-from sam_repro.models.cost import TABLE, Cost, settings
+from sam_repro.models.cost import TABLE, ModelCost, settings
 from sam_repro.models.factory import build, count_parameters
 from sam_repro.models.weights import last_linear
 
 
-def measure(config: ModelConfig, classes: int, image_size: int) -> Cost:
+def measure(config: ModelConfig, classes: int, image_size: int) -> ModelCost:
     with torch.device("meta"):
         model = build(config, classes, image_size)
     image_bytes = {}
@@ -27,7 +27,7 @@ def measure(config: ModelConfig, classes: int, image_size: int) -> Cost:
         # Not from one image alone: batch norm refuses a single value a channel.
         macs, two = _forward(model, 2, image_size, half)
         image_bytes[half] = _forward(model, 3, image_size, half)[1] - two
-    return Cost(count_parameters(model), macs // 2, image_bytes[False], image_bytes[True])
+    return ModelCost(count_parameters(model), macs // 2, image_bytes[False], image_bytes[True])
 
 
 def _forward(model: nn.Module, samples: int, image_size: int, half: bool) -> tuple[int, int]:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 class Console:
     """Shows records as they come. `advance` may be called every step: it is cheap and prints nothing by itself."""
 
-    def __init__(self, total_steps: int, epochs: int, metric: Metric, stream: TextIO | None = None) -> None:
+    def __init__(self, total_steps: int, epochs: int, metric: Metric, out: TextIO | None = None) -> None:
         self._total, self._epochs, self._metric = total_steps, epochs, metric
-        self._stream = stream if stream is not None else sys.stdout
+        self._out = out if out is not None else sys.stdout
         self._progress: Progress | None = None
         self._task: TaskID | None = None
         self._fields: dict[str, Any] = {"epoch": "", "loss": "", "metric": "", "speed": ""}
@@ -59,16 +59,16 @@ class Console:
             return
         try:
             show(argument)
-        except (OSError, ValueError) as error:  # ValueError: the stream was closed
-            if isinstance(error, ValueError) and not self._stream.closed:
+        except (OSError, ValueError) as error:  # ValueError: it was closed
+            if isinstance(error, ValueError) and not self._out.closed:
                 raise
             self._gone = True
             # Else Python would stumble over the unwritten rest when it exits, and end with an error code of its own.
             with suppress(OSError, ValueError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self._out.fileno())
 
     def _advance(self, step: int) -> None:
-        if not self._stream.isatty() or os.environ.get("TERM") in ("dumb", "unknown"):
+        if not self._out.isatty() or os.environ.get("TERM") in ("dumb", "unknown"):
             return
         if self._progress is None:
             self._start(step)
@@ -87,7 +87,7 @@ class Console:
             TaskProgressColumn(),
             TimeRemainingColumn(compact=True, elapsed_when_finished=True),
             *texts[1:],
-            console=RichConsole(file=self._stream),
+            console=RichConsole(file=self._out),
             expand=True,
             refresh_per_second=4,  # drawn by a thread that shares a core with the training
             speed_estimate_period=120.0,
@@ -120,8 +120,8 @@ class Console:
         if self._progress is not None:
             self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
         else:
-            self._stream.write(text + "\n")
-            self._stream.flush()
+            self._out.write(text + "\n")
+            self._out.flush()
 
     def _eta(self, step: int) -> str:
         """The time that remains, by the speed since this process began."""

@@ -38,7 +38,7 @@ class Recorder:
         total_steps: int,
         epochs: int,
         metric: Metric,
-        stream: TextIO | None = None,
+        out: TextIO | None = None,
     ) -> None:
         self.files = RunFolder(Path(folder))
         self._main, self._every, self._total = main, track.every, total_steps
@@ -49,7 +49,7 @@ class Recorder:
         self.files.path.mkdir(parents=True, exist_ok=True)
         remove_leftovers(self.files.path)
         self._metrics = MetricsLog(self.files.path)
-        self._console = Console(total_steps, epochs, metric, stream)
+        self._console = Console(total_steps, epochs, metric, out)
         self._tracker: Tracker | None = start_tracker(self.files.path, config, track, run_id, self.say)
 
     def due(self, step: int) -> bool:

@@ -59,11 +59,11 @@ def discrepancies(ref: str | None, form: str | None, results: Path) -> int:
     rows = load()
     shown = concerning(spec.load(ref).concerning(), rows) if ref else list(rows.values())
     own = [table for table in readable(spec.names())[0] if table.own]
-    costs = prices(write.joined(own, {"paper": _planned(own, "paper")}, entries_of(results), results))
+    measured = prices(write.joined(own, {"paper": _planned(own, "paper")}, entries_of(results), results))
     if form == "json":
-        print(json.dumps(discrepancies_view.records(shown, costs), indent=1, ensure_ascii=False))
+        print(json.dumps(discrepancies_view.records(shown, measured), indent=1, ensure_ascii=False))
     else:
-        print(discrepancies_view.text(shown, costs), end="")
+        print(discrepancies_view.text(shown, measured), end="")
     return 0
 
 

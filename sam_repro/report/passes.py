@@ -53,10 +53,10 @@ def _panel(joined: Joined, label: str, results: Sequence[tuple[int, Result]]) ->
     intervals = [(value.low, value.high) for _, r in results if (value := joined.measured(r)) is not None]
     lows, highs = [low for low, _ in intervals if low is not None], [high for _, high in intervals if high is not None]
     ticks = nice_ticks(min(lows), max(highs))
-    costs = nice_ticks(0.0, max(_passes(r) for _, r in results) / 1000)
+    across = nice_ticks(0.0, max(_passes(r) for _, r in results) / 1000)
 
     def x(thousands: float) -> float:
-        return LEFT + thousands / costs[-1] * (WIDTH - LEFT - RIGHT)
+        return LEFT + thousands / across[-1] * (WIDTH - LEFT - RIGHT)
 
     def y(value: float) -> float:
         return HEIGHT - BOTTOM - (value - ticks[0]) / (ticks[-1] - ticks[0]) * (HEIGHT - TOP - BOTTOM)
@@ -66,17 +66,17 @@ def _panel(joined: Joined, label: str, results: Sequence[tuple[int, Result]]) ->
     for tick in ticks:
         out.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>')
         out.append(f'<text x="{LEFT - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:g}{escape(unit)}</text>')
-    for cost in costs:
-        out.append(f'<text x="{x(cost):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{cost:g}</text>')
+    for tick in across:
+        out.append(f'<text x="{x(tick):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{tick:g}</text>')
     middle = (LEFT + WIDTH - RIGHT) / 2
     out.append(f'<text x="{middle:.1f}" y="{HEIGHT - 6}" text-anchor="middle">thousand passes over a batch</text>')
-    # Columns of equal cost stand beside each other, in the columns' order, and not on top of each other.
+    # Columns of as many passes stand beside each other, in the columns' order, and not on top of each other.
     seen: dict[float, int] = {}
     for place, result in results:
-        cost = _passes(result) / 1000
-        number = seen[cost] = seen.get(cost, -1) + 1
-        shared = sum(_passes(other) / 1000 == cost for _, other in results)
-        out.append(_point(joined, place, result, x(cost) + 14 * (number - (shared - 1) / 2), y))
+        thousands = _passes(result) / 1000
+        number = seen[thousands] = seen.get(thousands, -1) + 1
+        shared = sum(_passes(other) / 1000 == thousands for _, other in results)
+        out.append(_point(joined, place, result, x(thousands) + 14 * (number - (shared - 1) / 2), y))
     return "".join(out)
 
 

@@ -132,8 +132,8 @@ def _claims(table: Mapping[str, Mapping[str, Sequence[float | None]]]) -> dict[s
     found = {}
     for key, row in (("tau", WHOLE), ("psi", MEAN)):
         for p, word in (("2", "p = 2"), ("inf", "p = ∞")):
-            plain, adaptive = (table[f"{kind}, {word}"][row] for kind in ("sharpness", "adaptive sharpness"))
-            (a, low, high), (b, lower, higher) = adaptive, plain
+            usual, adaptive = (table[f"{kind}, {word}"][row] for kind in ("sharpness", "adaptive sharpness"))
+            (a, low, high), (b, lower, higher) = adaptive, usual
             if a is None or b is None:
                 found[f"{key}_{p}"] = Judged(None, "these runs do not vary in it")
                 continue

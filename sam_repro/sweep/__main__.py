@@ -11,7 +11,7 @@ from sam_repro import signals
 from sam_repro.data.layouts import look_for
 from sam_repro.errors import USER_ERROR, UserError, command
 from sam_repro.sweep import child, launchers
-from sam_repro.sweep.evaluations import evaluate
+from sam_repro.sweep.evaluations import start_evaluations
 from sam_repro.sweep.live import View
 from sam_repro.sweep.options import USAGE, Options, parse
 from sam_repro.sweep.slots import Slot, slots
@@ -42,7 +42,7 @@ def sweep(options: Options) -> int:
     code = train(found, options, places)
     if code or options.launcher == "slurm":
         return code
-    return evaluate(found, places[0], dry_run=options.dry_run)
+    return start_evaluations(found, places[0], dry_run=options.dry_run)
 
 
 def wanted(options: Options, *, trials: bool = False) -> Work:

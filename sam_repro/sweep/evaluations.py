@@ -18,7 +18,7 @@ from sam_repro.tables.judged_on import lacking
 _HANDED_ON = ("dataset.root", "dataset.workers", "dataset.skip_unreadable", "runtime.device")
 
 
-def evaluate(found: Work, slot: Slot, *, dry_run: bool) -> int:
+def start_evaluations(found: Work, slot: Slot, *, dry_run: bool) -> int:
     """Those that are trained; 1 if one failed. The others go on."""
     code = 0
     for task, names in _left(found):

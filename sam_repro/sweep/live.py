@@ -77,7 +77,7 @@ class View:
         if not self.gone:
             try:
                 show()
-            except (OSError, ValueError):  # ValueError: the stream was closed
+            except (OSError, ValueError):  # ValueError: it was closed
                 self.gone = True
 
 

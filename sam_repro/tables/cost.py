@@ -16,8 +16,7 @@ from sam_repro.data.declared import Split
 from sam_repro.errors import UserError, hint
 from sam_repro.machine import cores, gpu_name, has_gpus
 from sam_repro.models.catalog import Architecture
-from sam_repro.models.cost import Cost as ModelCost
-from sam_repro.models.cost import lookup
+from sam_repro.models.cost import ModelCost, lookup
 
 # Shares of the peak that training commonly reaches: transformers are matrix products, convolutions less so.
 TRANSFORMER, CONVOLUTION = 0.35, 0.15

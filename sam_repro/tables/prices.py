@@ -1,4 +1,4 @@
-"""What a discrepancy costs: the rows of own tables that name it, less the rows that they are compared with."""
+"""What a discrepancy changes, as measured: own tables' rows that name it, less the rows that they are compared with."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from image_folders import jpeg, write
 from sam_repro.config.schema import AugmentConfig, BudgetConfig
 from sam_repro.data import imagenet, load
 from sam_repro.data.declared import DatasetConfig, Source
-from sam_repro.data.evaluations import ALEXNET_ERRORS, corruption_scores, evaluation_sets
+from sam_repro.data.evaluation_sets import ALEXNET_ERRORS, corruption_scores, evaluation_sets
 from sam_repro.data.folder import LabelledFiles
 from sam_repro.errors import UserError
 

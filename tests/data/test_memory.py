@@ -25,8 +25,8 @@ def train(pixels: Tensor, augment: AugmentConfig, seed: int = 3) -> MemoryTrain:
     )
 
 
-def one_number(seed: int, epoch: int, stream: Draw, sample: int, bound: int) -> int:
-    return int(integers(torch.tensor([sample]), [key(seed, epoch, stream)], [bound])[0, 0])
+def one_number(seed: int, epoch: int, draw: Draw, sample: int, bound: int) -> int:
+    return int(integers(torch.tensor([sample]), [key(seed, epoch, draw)], [bound])[0, 0])
 
 
 def slowly(picture: Tensor, augment: AugmentConfig, seed: int, epoch: int, sample: int) -> Tensor:
@@ -94,7 +94,7 @@ def test_a_sample_is_the_same_in_any_company_and_on_any_rank() -> None:
             assert torch.equal(part.ids, order[rank::ranks])
     singles = [data.gather(order[i : i + 1], 2).images for i in range(100)]
     assert torch.equal(torch.cat(singles), whole.images)
-    streamed = [batch.images for batch in data.stream(order.split(32), 2)]
+    streamed = [batch.images for batch in data.gather_each(order.split(32), 2)]
     assert torch.equal(torch.cat(streamed), whole.images)
 
 

@@ -33,7 +33,7 @@ def streaming(root: Path, augment: AugmentConfig = STRONG, workers: int = 2, see
 
 
 def epoch_of(data: Data, epoch: int, size: int = 5) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    batches = list(data.train.stream(data.train.order(epoch).split(size), epoch))
+    batches = list(data.train.gather_each(data.train.order(epoch).split(size), epoch))
     return tuple(torch.cat([getattr(b, f) for b in batches]) for f in ("images", "targets", "ids"))  # type: ignore[return-value]
 
 
@@ -48,7 +48,7 @@ def test_workers_and_batches_change_nothing(root: Path) -> None:
     # Sharded over two ranks, resumed in the middle, or one by one.
     batch = data.train.gather(ids[1::2], 3)
     assert torch.equal(batch.images, images[1::2])
-    rest = list(data.train.stream(ids.split(5)[3:], 3))
+    rest = list(data.train.gather_each(ids.split(5)[3:], 3))
     assert torch.equal(torch.cat([b.images for b in rest]), images[15:])
     assert not torch.equal(epoch_of(data, 4)[0], images)
     assert not torch.equal(epoch_of(streaming(root, seed=1), 3)[0], images)

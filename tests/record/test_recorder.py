@@ -22,7 +22,7 @@ QUIET = TrackConfig(name=Kind.none, every=5)
 ACCURACY = of_images(10)[0]
 
 
-def recorder(folder: Path, stream: io.StringIO | None = None, **changes: Any) -> Recorder:
+def recorder(folder: Path, out: io.StringIO | None = None, **changes: Any) -> Recorder:
     options = {
         "track": QUIET,
         "run_id": "r",
@@ -32,7 +32,7 @@ def recorder(folder: Path, stream: io.StringIO | None = None, **changes: Any) ->
         "metric": of_images(10)[0],
         **changes,
     }
-    return Recorder(folder, {"seed": 0}, stream=stream or io.StringIO(), **options)
+    return Recorder(folder, {"seed": 0}, out=out or io.StringIO(), **options)
 
 
 def step(number: int, loss: float = 1.0) -> dict[str, Any]:
@@ -40,8 +40,8 @@ def step(number: int, loss: float = 1.0) -> dict[str, Any]:
 
 
 def test_a_whole_run(tmp_path: Path) -> None:
-    folder, stream = tmp_path / "runs" / "r", io.StringIO()
-    with recorder(folder, stream) as record:
+    folder, out = tmp_path / "runs" / "r", io.StringIO()
+    with recorder(folder, out) as record:
         record.rewind(0)
         record.step(step(1))
         record.event("skipped", step=2)
@@ -53,7 +53,7 @@ def test_a_whole_run(tmp_path: Path) -> None:
     summary = json.loads((folder / "summary.json").read_text())
     assert (summary["status"], summary["best"]["test_accuracy"], summary["noise"]) == ("done", 50.0, "NaN")
     assert sorted(os.listdir(folder)) == ["metrics.jsonl", "summary.json"]
-    assert [line.split("  ")[0] for line in stream.getvalue().splitlines()] == [
+    assert [line.split("  ")[0] for line in out.getvalue().splitlines()] == [
         "epoch 1/2",
         "skipped: step=2",
         "epoch 1/2",

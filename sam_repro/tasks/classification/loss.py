@@ -1,4 +1,4 @@
-"""What a model's outputs cost: the two losses that the papers and their authors' code train with."""
+"""The two losses of a model's outputs that the papers and their authors' code train with."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from sam_repro import models
 from sam_repro.config.schema import Config
 from sam_repro.data import Batch, Data, load
-from sam_repro.data.evaluations import EvaluationSet
+from sam_repro.data.evaluation_sets import EvaluationSet
 from sam_repro.tasks.classification.declared import of_images
 from sam_repro.tasks.classification.loss import loss_of
 

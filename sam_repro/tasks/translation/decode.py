@@ -8,7 +8,7 @@ done when it has `beam` results, or its translation would be longer than `a |x| 
 
 The prefixes of a sentence stand side by side as queries. Keys and values of all prefixes that there ever were stay
 where they were written, and a mask says which of them a prefix descends from: nothing is moved when prefixes change
-places. `plain.py` has the same search as one would write it on paper.
+places. `naive.py` has the same search as one would write it on paper.
 """
 
 from __future__ import annotations

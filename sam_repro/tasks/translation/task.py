@@ -76,7 +76,7 @@ class Train:
     def gather(self, ids: Tensor, epoch: int) -> Sentences:
         return sentences(self.pairs, ids, self.device)
 
-    def stream(self, batches: Iterable[Tensor], epoch: int) -> Iterator[Sentences]:
+    def gather_each(self, batches: Iterable[Tensor], epoch: int) -> Iterator[Sentences]:
         for ids in batches:
             yield self.gather(ids, epoch)
 

@@ -18,12 +18,12 @@ Pairs = tuple[list[str], list[str]]
 
 def find(root: Path, split: str, language: str) -> Path:
     """`split.language` or `split.language.gz` in the folder."""
-    plain = root / f"{split}.{language}"
-    packed = plain.with_name(plain.name + ".gz")
-    for path in (plain, packed):
+    text = root / f"{split}.{language}"
+    packed = text.with_name(text.name + ".gz")
+    for path in (text, packed):
         if path.is_file():
             return path
-    raise UserError(f"{plain} is missing, and so is {packed.name}: a corpus has {'|'.join(SPLITS)} in both languages")
+    raise UserError(f"{text} is missing, and so is {packed.name}: a corpus has {'|'.join(SPLITS)} in both languages")
 
 
 def lines_of(path: Path) -> list[str]:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from sam_repro.config.schema import Config
 from sam_repro.data.declared import Split
 from sam_repro.data.sets import TrainData
-from sam_repro.models.cost import Cost
+from sam_repro.models.cost import ModelCost
 from sam_repro.tasks.metric import Metric
 
 LETTERS = 12  # 0 stands at either end of a line
@@ -113,8 +113,8 @@ class NextCharacter:
         return 9 * examples(config)  # characters, or about that
 
     @staticmethod
-    def cost(config: Config) -> Cost:
-        return Cost(parameters=20 * LETTERS, macs=8 * LETTERS, activations_fp32=80, activations_half=40)
+    def cost(config: Config) -> ModelCost:
+        return ModelCost(parameters=20 * LETTERS, macs=8 * LETTERS, activations_fp32=80, activations_half=40)
 
     def build(self) -> nn.Module:
         return nn.Sequential(nn.Embedding(LETTERS, 8), nn.Dropout(0.1), nn.Linear(8, LETTERS))

@@ -1,4 +1,4 @@
-"""Beam search: the fast one finds what the plain one finds, token by token, in any company."""
+"""Beam search: the fast one finds what the naive one finds, token by token, in any company."""
 
 from itertools import count
 
@@ -10,7 +10,7 @@ from sam_repro.tasks.translation.bpe import EOS, PAD
 from sam_repro.tasks.translation.corpus import Side
 from sam_repro.tasks.translation.decode import Search, Stopped, search, translate
 from sam_repro.tasks.translation.model import Transformer, TransformerConfig
-from sam_repro.tasks.translation.plain import plain_search
+from sam_repro.tasks.translation.naive import naive_search
 
 
 def model(seed: int, ends: float) -> Transformer:
@@ -41,19 +41,19 @@ SLOW = pytest.mark.slow  # five seconds each
         pytest.param(Search(beam=3, penalty=0.0), marks=SLOW),
     ],
 )
-def test_it_finds_what_a_plain_search_of_each_sentence_finds(how: Search) -> None:
+def test_it_finds_what_a_naive_search_of_each_sentence_finds(how: Search) -> None:
     lengths = set()
     for seed, ends in ((0, 1.0), (1, 1.5), (2, 2.0)):
         net, text = model(seed, ends), sentences(seed)
-        plain = [plain_search(net, torch.from_numpy(text[i].astype(np.int64)), how) for i in range(len(text))]
-        assert translate(net, text, how, tokens=100) == [result.ids for result in plain]
-        assert translate(net, text, how, tokens=20) == [result.ids for result in plain], "in other company"
+        naive = [naive_search(net, torch.from_numpy(text[i].astype(np.int64)), how) for i in range(len(text))]
+        assert translate(net, text, how, tokens=100) == [result.ids for result in naive]
+        assert translate(net, text, how, tokens=20) == [result.ids for result in naive], "in other company"
         source = torch.full((len(text), int(text.lengths.max())), PAD)
         for i in range(len(text)):
             source[i, : len(text[i])] = torch.from_numpy(text[i].astype(np.int64))
-        for ours, theirs in zip(search(net, source, how), plain, strict=True):
+        for ours, theirs in zip(search(net, source, how), naive, strict=True):
             assert ours.score == pytest.approx(theirs.score, abs=1e-12)
-        lengths |= {len(result.ids) for result in plain}
+        lengths |= {len(result.ids) for result in naive}
     assert len(lengths) > 5, "the sentences end at several lengths, or little was tested"
 
 

@@ -30,14 +30,14 @@ class Recipe:
     box: Tensor  # int64 [n, 4]: top, bottom, left, right
 
 
-def mixes(augment: AugmentConfig) -> bool:
+def applies(augment: AugmentConfig) -> bool:
     return (augment.mixup > 0 or augment.cutmix > 0) and augment.mix_probability > 0
 
 
 def draw(ids: Tensor, augment: AugmentConfig, seed: int, epoch: int, height: int, width: int) -> Recipe:
     from scipy.special import betaincinv
 
-    draws = (Draw.mix_apply, Draw.mix_kind, Draw.mix_share)
+    draws = (Draw.mixing_apply, Draw.mixing_kind, Draw.mixing_share)
     apply, kind, quantile = uniform(ids, *(key(seed, epoch, s) for s in draws)).unbind(1)
     cut = torch.full_like(kind, augment.cutmix > 0, dtype=torch.bool)
     if augment.mixup > 0:
@@ -47,7 +47,7 @@ def draw(ids: Tensor, augment: AugmentConfig, seed: int, epoch: int, height: int
     lam = torch.where(apply < augment.mix_probability, lam, 1.0)
 
     side = (1.0 - lam).sqrt() * cut
-    keys = [key(seed, epoch, Draw.mix_y), key(seed, epoch, Draw.mix_x)]
+    keys = [key(seed, epoch, Draw.mixing_y), key(seed, epoch, Draw.mixing_x)]
     centre_y, centre_x = integers(ids, keys, [height, width]).unbind(1)
     half_y, half_x = (height * side).long() // 2, (width * side).long() // 2
     edges = [

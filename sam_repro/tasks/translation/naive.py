@@ -16,7 +16,7 @@ from sam_repro.tasks.translation.model import Transformer
 
 
 @torch.no_grad()
-def plain_search(model: Transformer, source: Tensor, how: Search) -> Hypothesis:
+def naive_search(model: Transformer, source: Tensor, how: Search) -> Hypothesis:
     """The best translation of one sentence, int64 [s], without padding."""
     memory, _ = model.encode(source[None])
     live: list[tuple[list[int], float]] = [([], 0.0)]

@@ -8,7 +8,7 @@ from timm.data.mixup import mixup_target
 
 from sam_repro.config.schema import AugmentConfig
 from sam_repro.data.memory import MemoryTrain
-from sam_repro.data.mix import Recipe, blend, draw, soften
+from sam_repro.data.mixing import Recipe, blend, draw, soften
 from sam_repro.data.on_device import Normalise, OnDevice
 
 CPU = torch.device("cpu")
