@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 
 from sam_repro.cli import main
 from sam_repro.config.compose import compose
-from sam_repro.data.own import read_own
+from sam_repro.data.readers.own import read as read_own
 from sam_repro.errors import UserError
 from sam_repro.models import build
 from sam_repro.runs.run import Run, config_of

@@ -15,7 +15,6 @@ from commands import TINY, command
 PACKAGE = '''
 import errno, os, signal
 import torch
-from sam_repro.data.own import *
 from sam_repro.errors import UserError
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sam_repro.config.schema import Config, Decay, Optimizer, Policy
-from sam_repro.data.declared import Fit, Source, Split
+from sam_repro.data.declared import OF_FILES, Fit, Source, Split
 from sam_repro.models.catalog import Architecture
 
 # None where the field is read, else the end of the sentence "KEY is not read ...".
@@ -39,8 +39,7 @@ def _with(belongs_to: str, holds: Callable[[Config], bool]) -> Reason:
 
 def _decodes(c: Config) -> bool:
     """Whether images are fitted to `image_size` one by one; arrays that lie in memory are taken as they are."""
-    of_files = c.dataset.name in (Source.folder, Source.imagenet, Source.flowers102, Source.pets, Source.own)
-    return of_files or c.dataset.stream or c.augment.policy is not Policy.none
+    return c.dataset.name in OF_FILES or c.dataset.stream or c.augment.policy is not Policy.none
 
 
 def _mixing(c: Config) -> bool:

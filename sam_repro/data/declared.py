@@ -29,6 +29,16 @@ class Fit(Enum):
     squash = "squash"  # both sides to image_size, whatever the proportions
 
 
+OF_FILES = (Source.folder, Source.imagenet, Source.flowers102, Source.pets, Source.own)  # images of any size, as files
+# Of the sets that are not of verified files: any of these folders under a root.
+FOLDERS = {
+    Source.imagenet: ("imagenet/train", "train"),
+    Source.flowers102: ("flowers-102",),
+    Source.pets: ("oxford-iiit-pet",),
+    Source.folder: ("",),
+}
+
+
 @dataclass
 class LabelNoise:
     rate: float = 0.0  # share of training labels redrawn

@@ -19,7 +19,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from sam_repro import signals
-from sam_repro.data.declared import Source
+from sam_repro.data.declared import FOLDERS, Source
 from sam_repro.data.download import AlteredError, UnreachableError
 from sam_repro.data.layouts import ENVIRONMENT, LAYOUTS, MANIFEST, Layout, read
 from sam_repro.data.origins import ORIGINS
@@ -61,10 +61,10 @@ def fetch(
 
 def fetch_transfer(name: str, root: Path) -> Path:
     """Flowers-102 or Pets. The folder appears by one rename, when it is complete."""
-    from sam_repro.data.transfer import FOLDERS, download_transfer
+    from sam_repro.data.transfer import download_transfer
 
     source = Source(name)
-    folder = root / FOLDERS[source]
+    folder = root / FOLDERS[source][0]
     root.mkdir(parents=True, exist_ok=True)
     with FileLock(root / f".fetch-{name}.lock"):
         if not folder.exists():
@@ -75,7 +75,7 @@ def fetch_transfer(name: str, root: Path) -> Path:
                 download_transfer(source, staging)
             except UnreachableError as error:
                 raise UserError(f"{name} could not be fetched: {error}") from None
-            (staging / FOLDERS[source]).rename(folder)
+            (staging / FOLDERS[source][0]).rename(folder)
             shutil.rmtree(staging)
     return folder
 

@@ -14,7 +14,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from sam_repro.data.declared import DatasetConfig, Source
+from sam_repro.data.declared import FOLDERS, DatasetConfig, Source
 from sam_repro.errors import UserError
 from sam_repro.files.read import DamagedError, read_bytes, read_text
 
@@ -123,22 +123,13 @@ def find(layout: Layout, root: str, name: str) -> Path:
     )
 
 
-# Of the sets that are not of verified files: any of these folders under a root.
-_FOLDERS = {
-    Source.imagenet: ("imagenet/train", "train"),
-    Source.flowers102: ("flowers-102",),
-    Source.pets: ("oxford-iiit-pet",),
-    Source.folder: ("",),
-}
-
-
 def look_for(config: DatasetConfig) -> None:
     """A UserError where the data is not there at all. What is in the files is read, and verified, by the runs."""
     name = config.name.value
     if config.name in LAYOUTS:
         find(LAYOUTS[config.name], config.root, name)
-    elif config.name in _FOLDERS:
-        places = [root / folder for root in roots(config.root) for folder in _FOLDERS[config.name]]
+    elif config.name in FOLDERS:
+        places = [root / folder for root in roots(config.root) for folder in FOLDERS[config.name]]
         if not any(place.is_dir() for place in places):
             looked = ", ".join(str(place.absolute()) for place in places)
             raise UserError(f"{name} not found; looked in {looked}: dataset.root= names the folder that holds it")

@@ -8,23 +8,16 @@ import torch
 from torch import Tensor
 
 from sam_repro.config.schema import AugmentConfig, BudgetConfig, Policy
-from sam_repro.data.declared import DatasetConfig, Source, Split
-from sam_repro.data.folder import find_folder
-from sam_repro.data.imagenet import find_imagenet
-from sam_repro.data.layouts import LAYOUTS, Layout
+from sam_repro.data.declared import DatasetConfig, Split
+from sam_repro.data.layouts import Layout
 from sam_repro.data.memory import MemoryEval, MemoryTrain
 from sam_repro.data.noise import corrupt
-from sam_repro.data.official import load_official
 from sam_repro.data.on_device import Normalise, OnDevice
-from sam_repro.data.own import read_own
 from sam_repro.data.pictures import ArrayPictures, FilePictures, Tally, UnreadableError
+from sam_repro.data.readers import Labelled, read
 from sam_repro.data.sets import Data, EvalData, TrainData
 from sam_repro.data.subset import balanced, split
-from sam_repro.data.transfer import find_transfer
 from sam_repro.errors import UserError
-
-_SYNTHETIC_TRAIN, _SYNTHETIC_TEST = 1024, 256
-Labelled = tuple[Tensor | FilePictures, Tensor]  # images, labels
 
 
 def load(
@@ -41,7 +34,7 @@ def load(
     then the training part is capped; then its labels are corrupted, at the exact rate. So the held-out labels, like
     the test labels, stay clean: they judge what was learnt, not what was memorised.
     """
-    train, test = _find(config, layout)
+    train, test = read(config, layout)
     if config.evaluate_on is Split.validation:
         rest, held = split(train[1], config.validation)
         if not len(held):
@@ -72,31 +65,6 @@ def load(
     build = _streams if one_by_one else _in_memory
     sets = build(config, on_device, (images, labels), test, torch.device(device), tally)
     return Data(*sets, classes=config.classes, facts=facts)
-
-
-def _find(config: DatasetConfig, layout: Layout | None) -> tuple[Labelled, Labelled]:
-    match config.name:
-        case Source.folder:
-            return find_folder(config)
-        case Source.imagenet:
-            return find_imagenet(config.root)
-        case Source.flowers102 | Source.pets:
-            return find_transfer(config.name, config.root)
-        case Source.own:
-            return read_own(config)
-        case Source.synthetic:
-            return _random_half(config, _SYNTHETIC_TRAIN, 0), _random_half(config, _SYNTHETIC_TEST, 1)
-        case _:
-            return load_official(config, layout or LAYOUTS[config.name])
-
-
-def _random_half(config: DatasetConfig, n: int, seed: int) -> Labelled:
-    generator = torch.Generator().manual_seed(seed)
-    n = max(n, 2 * config.classes)
-    size = config.image_size
-    return torch.randint(0, 256, (n, 3, size, size), dtype=torch.uint8, generator=generator), torch.arange(
-        n
-    ) % config.classes
 
 
 def _take(half: Labelled, ids: Tensor) -> Labelled:

@@ -18,8 +18,6 @@ from sam_repro.data.layouts import roots
 from sam_repro.data.pictures import FilePictures
 from sam_repro.errors import UserError
 
-FOLDERS = {Source.flowers102: "flowers-102", Source.pets: "oxford-iiit-pet"}  # torchvision's
-
 
 def find_transfer(source: Source, root: str) -> tuple[LabelledFiles, LabelledFiles]:
     """(train, test)."""
@@ -46,7 +44,7 @@ def _torchvision_class(source: Source) -> Any:
 
 
 def download_transfer(source: Source, staging: Path) -> None:
-    """By torchvision, which verifies the archives' md5s and unpacks them into `FOLDERS[source]`."""
+    """By torchvision, which verifies the archives' md5s and unpacks them into `declared.FOLDERS[source]`."""
     try:
         _torchvision_class(source)(staging, "test", download=True)
     except (OSError, RuntimeError) as error:  # no host, and a wrong md5

@@ -11,17 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from sam_repro import own
 from sam_repro.data.declared import DatasetConfig
 from sam_repro.data.pictures import FilePictures
+from sam_repro.data.readers import Labelled
 from sam_repro.errors import UserError
 
-Labelled = tuple[Tensor | FilePictures, Tensor]  # images, labels
 
-
-def read_own(config: DatasetConfig) -> tuple[Labelled, Labelled]:
+def read(config: DatasetConfig) -> tuple[Labelled, Labelled]:
     assert config.reader is not None
     found = own.load("dataset.reader", config.reader)(root=config.root, image_size=config.image_size)
     try:
