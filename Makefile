@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+WANTED := --editable '.[dev]' --constraint constraints.txt
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
@@ -15,7 +16,8 @@ install: $(VENV)/installed  ## Create .venv and install the project with its too
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sam_repro needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --editable '.[dev]' --constraint constraints.txt
+	# uv installs in a quarter of the time; where it cannot reach an index that pip is set up for, pip does it.
+	{ $(BIN)/pip install --quiet uv --constraint constraints.txt && VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet $(WANTED); } || $(BIN)/pip install --quiet $(WANTED)
 	touch $@
 
 demo: install  ## Train SGD, SAM and ASAM on the embedded data set (about 4 minutes): a table and a picture.
