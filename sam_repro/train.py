@@ -16,6 +16,7 @@ from sam_repro import methods, models, own, signals
 from sam_repro.config.budget import epochs, warmup_epochs
 from sam_repro.config.identity import as_values
 from sam_repro.config.schema import Config, Precision
+from sam_repro.data.declared import Split
 from sam_repro.engine import optimizer as optimizers
 from sam_repro.engine.batchnorm import RunningStatistics
 from sam_repro.engine.checkpoint import Checkpoints, Misfit
@@ -43,6 +44,7 @@ from sam_repro.runs.outcome import already, finished, in_words
 from sam_repro.runs.run import Run
 from sam_repro.tasks.classification.task import Classification
 from sam_repro.tasks.described import recorded
+from sam_repro.tasks.metric import Metric
 
 ALONE = (
     "srun started several tasks of this command, and one of them trains this run already: for one run on 8 GPUs ask "
@@ -142,6 +144,8 @@ def prepared(config: Config, ranks: Ranks) -> Loop:
         raise UserError(f"method.ascent_batch={larger} exceeds the {count} training {task.unit}: lower it")
     steps = task.train.steps(batch, config.loop.drop_last)
     steps = min(steps, config.budget.max_steps or steps)
+    if config.dataset.evaluate_on is Split.both and task.validation is None:
+        raise UserError("dataset.evaluate_on=both: this task has no validation set; leave it out")
     schedule = Schedule(config.schedule, config.base_optimizer.lr, steps, epochs(config), warmup_epochs(config))
     state = TrainState(
         model, method, optimizer, RunningStatistics(model, config.loop.batchnorm), LossScale(can_overflow),
@@ -151,13 +155,19 @@ def prepared(config: Config, ranks: Ranks) -> Loop:
     return Loop(config, state, stepper, task, ranks)
 
 
+def described_by(task: Task) -> tuple[Metric, ...]:
+    """The results on the validation set too, where there is one: behind the task's own, whose first is the primary."""
+    held = (metric.on_validation() for metric in task.metrics if metric.result)
+    return task.metrics if task.validation is None else (*task.metrics, *held)
+
+
 def total(task: Task) -> int:
     """What an epoch's examples weigh."""
     return task.train.size if task.train.weights is None else round(float(task.train.weights.sum()))
 
 
 def carry_out(run: Run, config: Config, loop: Loop) -> int:
-    task, metrics = loop.task, loop.task.metrics
+    task, metrics = loop.task, described_by(loop.task)
     ranks, steps = loop.ranks, loop.stepper.schedule.steps
     checkpoints = Checkpoints(run.checkpoints, ranks)
     gpus = [torch.cuda.get_device_name(ranks.device)] * ranks.world if ranks.device.type == "cuda" else []

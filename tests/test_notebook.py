@@ -18,6 +18,7 @@ from sam_repro.errors import UserError
 from sam_repro.runs import compare, ledger
 from sam_repro.runs.compare import collect, labels
 from sam_repro.runs.lease import Watch
+from sam_repro.runs.outcome import objective
 from sam_repro.runs.run import Run
 
 
@@ -52,6 +53,28 @@ def test_runs_of_every_state_in_one_frame(tmp_path: Path) -> None:
     assert list(sam_repro.load_runs(tmp_path, dataset="cifar10")) == []
     with pytest.raises(UserError, match="Did you mean 'method'"):
         sam_repro.load_runs(tmp_path, methd="sam")
+
+
+@pytest.mark.slow
+def test_three_statistics_of_a_run_that_judges_on_both_splits(cli: Cli, tmp_path: Path) -> None:
+    """About 10 s. It trains as with the validation split alone, and has that run's values on it."""
+    both, held = (
+        cli(*TINY, f"dataset.evaluate_on={split}", f"results_dir={split}") for split in ("both", "validation")
+    )
+    assert both.returncode == held.returncode == 0, both.stderr + held.stderr
+    (one,), (other,) = (list(collect(tmp_path / split)) for split in ("both", "validation"))
+    assert one.run.id != other.run.id
+    assert one.run.weights.read_bytes() == other.run.weights.read_bytes()
+    mine, its = sam_repro.open_run(one.run.path).curves, sam_repro.open_run(other.run.path).curves
+    assert list(mine["validation_accuracy"]) == list(its["test_accuracy"])
+    assert list(mine["validation_loss"]) == list(its["test_loss"])
+    values = one.results["test_accuracy"]
+    epoch = int(mine["epoch"][mine["validation_accuracy"].idxmax()])
+    assert values["picked_epoch"] == one.results["validation_accuracy"]["best_epoch"] == epoch
+    assert values["picked"] == mine["test_accuracy"][epoch - 1]
+    assert "picked" not in other.results["test_accuracy"]
+    assert f"picked on validation (epoch {epoch})" in both.stdout
+    assert objective(one.run) == mine["validation_accuracy"].iloc[-1]
 
 
 def test_labels_say_what_differs(tmp_path: Path) -> None:

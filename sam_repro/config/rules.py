@@ -161,5 +161,5 @@ def _of_images(c: Config) -> Iterator[tuple[str, bool, str]]:
     yield "augment.cutout", cutout % 2 == 1, f"must be even, is {cutout}: it goes half to either side of a pixel"
     in_memory = augment.resized_crop > 0 and not data.stream
     yield "augment.resized_crop", in_memory, "crops images of any size: it needs dataset.stream=true"
-    none_held = data.evaluate_on is Split.validation and not data.validation > 0
-    yield "dataset.validation", none_held, "must be > 0 for dataset.evaluate_on=validation"
+    none_held = data.evaluate_on is not Split.test and not data.validation > 0
+    yield "dataset.validation", none_held, f"must be > 0 for dataset.evaluate_on={data.evaluate_on.value}"

@@ -22,6 +22,7 @@ class Source(Enum):
 class Split(Enum):
     test = "test"
     validation = "validation"  # held-out part of the training set, for choosing hyperparameters
+    both = "both"  # the test set, and beside it the held-out part, so that an epoch can be picked on that
 
 
 class Fit(Enum):
@@ -62,6 +63,6 @@ class DatasetConfig:
     skip_unreadable: int = 0  # so many broken image files are named and left out; one more ends the run
     workers: int | None = None  # that decode, a rank; null: its share of the cores. Not part of a run's identity
     evaluate_on: Split = Split.test
-    validation: float = 0.1  # share of the training set held out when evaluate_on=validation
+    validation: float = 0.1  # share of the training set held out when evaluate_on=validation or both
     label_noise: LabelNoise = field(default_factory=LabelNoise)
     reader: str | None = None  # own: package.module:attribute, called with `root` and `image_size`

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -13,11 +14,13 @@ from sam_repro.data.layouts import Layout
 from sam_repro.data.memory import MemoryEval, MemoryTrain
 from sam_repro.data.noise import corrupt
 from sam_repro.data.on_device import Normalise, OnDevice
-from sam_repro.data.pictures import ArrayPictures, FilePictures, Tally, UnreadableError
+from sam_repro.data.pictures import ArrayPictures, FilePictures, Pictures, Tally, UnreadableError
 from sam_repro.data.readers import Labelled, read
 from sam_repro.data.sets import Data, EvalData, TrainData
 from sam_repro.data.subset import balanced, split
 from sam_repro.errors import UserError
+
+Judged = Mapping[str, Labelled]  # "test" and, with dataset.evaluate_on=both, "validation"
 
 
 def load(
@@ -35,21 +38,24 @@ def load(
     the test labels, stay clean: they judge what was learnt, not what was memorised.
     """
     train, test = read(config, layout)
-    if config.evaluate_on is Split.validation:
+    judged = {"test": test}
+    if config.evaluate_on is not Split.test:
         rest, held = split(train[1], config.validation)
         if not len(held):
             raise UserError(
-                f"dataset.evaluate_on=validation with dataset.validation={config.validation:g} holds out none of the "
-                f"{len(train[1])} training images: raise dataset.validation"
+                f"dataset.evaluate_on={config.evaluate_on.value} with dataset.validation={config.validation:g} holds "
+                f"out none of the {len(train[1])} training images: raise dataset.validation"
             )
-        train, test = _take(train, rest), _take(train, held)
+        judged["validation" if config.evaluate_on is Split.both else "test"] = _take(train, held)
+        train = _take(train, rest)
     train = _cap(train, config.train_images, budget.train_images)
-    test = _cap(test, config.test_images, budget.test_images)
+    judged = {name: _cap(half, config.test_images, budget.test_images) for name, half in judged.items()}
     tally = Tally(config.skip_unreadable)
     one_by_one = config.stream or augment.policy is not Policy.none
     if not one_by_one:
-        train, test = _decode(train, config, tally), _decode(test, config, tally)
-    if not len(test[1]):
+        train = _decode(train, config, tally)
+        judged = {name: _decode(half, config, tally) for name, half in judged.items()}
+    if not all(len(labels) for _, labels in judged.values()):
         raise UserError(
             f"dataset={config.name.value} has no image to evaluate on"
             + (": dataset.skip_unreadable left all of them out" if tally.found else ": look at dataset.root")
@@ -58,13 +64,14 @@ def load(
     facts: dict[str, Any] = {"source": config.name.value, "evaluated_on": config.evaluate_on.value}
     if config.label_noise.rate:
         labels, facts["label_noise"] = corrupt(labels, config.classes, config.label_noise)
-    facts |= {"train_images": len(images), "test_images": len(test[0]), "classes": config.classes}
+    facts |= {"train_images": len(images)} | {f"{name}_images": len(half[0]) for name, half in judged.items()}
+    facts |= {"classes": config.classes}
     facts |= {"unreadable": tally.found} if isinstance(images, FilePictures) or tally.found else {}
     normalise = Normalise(config.mean, config.std, torch.device(device))
     on_device = OnDevice(augment, normalise, seed, config.classes)
     build = _streams if one_by_one else _in_memory
-    sets = build(config, on_device, (images, labels), test, torch.device(device), tally)
-    return Data(*sets, classes=config.classes, facts=facts)
+    learnt, held_out = build(config, on_device, (images, labels), judged, torch.device(device), tally)
+    return Data(learnt, held_out["test"], config.classes, facts, held_out.get("validation"))
 
 
 def _take(half: Labelled, ids: Tensor) -> Labelled:
@@ -97,25 +104,34 @@ def _decode(half: Labelled, config: DatasetConfig, tally: Tally) -> tuple[Tensor
 
 
 def _in_memory(
-    config: DatasetConfig, on_device: OnDevice, train: Labelled, test: Labelled, device: torch.device, _: Tally
-) -> tuple[TrainData, EvalData]:
+    config: DatasetConfig, on_device: OnDevice, train: Labelled, judged: Judged, device: torch.device, _: Tally
+) -> tuple[TrainData, dict[str, EvalData]]:
     if on_device.augment.resized_crop:
         raise UserError("augment.resized_crop cuts from the original image: set dataset.stream=true")
-    (images, labels), (held, held_labels) = train, test
+    images, labels = train
     assert isinstance(images, Tensor)
-    assert isinstance(held, Tensor)
-    return MemoryTrain(images, labels, on_device, device), MemoryEval(held, held_labels, on_device.normalise, device)
+    held_out = dict[str, EvalData]()
+    for name, (held, held_labels) in judged.items():
+        assert isinstance(held, Tensor)
+        held_out[name] = MemoryEval(held, held_labels, on_device.normalise, device)
+    return MemoryTrain(images, labels, on_device, device), held_out
 
 
 def _streams(
-    config: DatasetConfig, on_device: OnDevice, train: Labelled, test: Labelled, device: torch.device, tally: Tally
-) -> tuple[TrainData, EvalData]:
+    config: DatasetConfig, on_device: OnDevice, train: Labelled, judged: Judged, device: torch.device, tally: Tally
+) -> tuple[TrainData, dict[str, EvalData]]:
     from sam_repro.data.preprocess import evaluation, training
     from sam_repro.data.stream import StreamEval, StreamTrain, worker_count
 
     workers = worker_count(config.workers)
-    images, held = (ArrayPictures(p) if isinstance(p, Tensor) else p for p in (train[0], test[0]))
-    return (
-        StreamTrain(images, train[1], training(config, on_device.augment), on_device, tally, workers, device),
-        StreamEval(held, test[1], evaluation(config), on_device.normalise, tally, workers, device),
-    )
+
+    def pictures(images: Tensor | FilePictures) -> Pictures:
+        return ArrayPictures(images) if isinstance(images, Tensor) else images
+
+    fit = evaluation(config)
+    held_out: dict[str, EvalData] = {
+        name: StreamEval(pictures(held), labels, fit, on_device.normalise, tally, workers, device)
+        for name, (held, labels) in judged.items()
+    }
+    transform = training(config, on_device.augment)
+    return StreamTrain(pictures(train[0]), train[1], transform, on_device, tally, workers, device), held_out

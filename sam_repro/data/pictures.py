@@ -62,6 +62,9 @@ class ArrayPictures:
         return self.images[index]
 
 
+Pictures = FilePictures | ArrayPictures
+
+
 class Tally:
     """Names every unreadable image once and ends the run when there are more than `dataset.skip_unreadable`."""
 

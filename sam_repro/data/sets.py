@@ -77,3 +77,4 @@ class Data:
     test: EvalData  # or the held-out part of the training set, with dataset.evaluate_on=validation
     classes: int
     facts: dict[str, Any]  # what was really loaded; plain JSON values for the run's record
+    validation: EvalData | None = None  # the held-out part beside the test set, with dataset.evaluate_on=both

@@ -14,13 +14,12 @@ from torch.utils.data import DataLoader, Dataset
 
 from sam_repro.data.counter import Draw, hashes, key
 from sam_repro.data.on_device import Normalise, OnDevice
-from sam_repro.data.pictures import ArrayPictures, FilePictures, Tally, UnreadableError
+from sam_repro.data.pictures import Pictures, Tally, UnreadableError
 from sam_repro.data.preprocess import Transform
 from sam_repro.data.sending import send
 from sam_repro.data.sets import Batch, EvalData, TrainData
 from sam_repro.machine import cores
 
-Pictures = FilePictures | ArrayPictures
 _AHEAD = 4  # batches a worker prepares before they are asked for
 _MOST_WORKERS = 16
 

@@ -82,6 +82,11 @@ class Task(Protocol):
     @property
     def test(self) -> TestSet: ...
 
+    @property
+    def validation(self) -> TestSet | None:
+        """Held out of the training beside the test set, with dataset.evaluate_on=both; else None."""
+        ...
+
     def build(self) -> nn.Module:
         """The model at its start."""
         ...
@@ -107,7 +112,7 @@ class Task(Protocol):
         ...
 
     def scores(self, sums: Sequence[float]) -> Mapping[str, float]:
-        """What an epoch's record says of these sums over the whole test set."""
+        """What an epoch's record says of these sums over a whole set."""
         ...
 
 

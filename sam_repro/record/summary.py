@@ -29,6 +29,8 @@ def summarise(
     step, epoch     how far it came
     last, best      the epoch record of the last epoch, and of the one that is best by the primary metric,
                     without kind; null if no epoch ended
+    picked          the record of the epoch that is best on the validation split, where the run has one beside the test
+                    set (dataset.evaluate_on=both)
     described       what its metrics are (sam_repro.tasks.described)
     collapsed_step  of the first event "collapsed"; null if none
     skipped_steps   how many events "skipped" there are (fp16 overflow)
@@ -46,12 +48,14 @@ def summarise(
     times = [record["time"] for record in seen if record.get("time") is not None]
     collapsed = [record for record in events if record["name"] == "collapsed"]
     best = metrics[0].best(epochs) or next(iter(epochs), None)
+    picked = metrics[0].picked(epochs)
     return {
         "status": status,
         "step": seen[-1].get("step", 0) if seen else 0,
         "epoch": epochs[-1]["epoch"] if epochs else 0,
         "last": _result(epochs[-1]) if epochs else None,
         "best": _result(best) if best else None,
+        **({"picked": _result(picked)} if picked else {}),
         "described": recorded(metrics),
         "collapsed_step": collapsed[0].get("step") if collapsed else None,
         "skipped_steps": sum(record["name"] == "skipped" for record in events),

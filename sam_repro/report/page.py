@@ -164,21 +164,22 @@ def _cell(joined: Joined, result: Result, column: Line) -> str:
 
 def _details(joined: Joined) -> str:
     labels = {line.id: line.label for line in (*joined.table.rows, *joined.table.columns)}
-    head = ("cell", "best epoch", "last epoch", "95 % interval", "to the baseline", "runs", "time", "ids")
+    kinds = text.epochs(joined)
+    names = (text.EPOCHS[kind] for kind in kinds)
+    head = ("cell", *names, "95 % interval", "to the baseline", "runs", "time", "ids")
     rows = []
     for result in (r for r in joined.results if r.finished):
-        places = text.decimals(result)
+        places, samples = text.decimals(result), [getattr(result, kind) for kind in kinds]
         ended = [item.run for item in result.runs if item.state in ("done", "collapsed")]
         values = (
-            escape(text.measured(result.best, places)),
-            escape(text.measured(result.last, places)),
+            *(escape(text.measured(value, places)) for value in samples),
             escape(text.interval(joined.measured(result), places)),
             escape(text.difference(result.difference, places)),
             escape(text.runs_of(result)),
             escape(text.duration(result.seconds)),
             " ".join(f'<code title="seed {run.seed}">{run.id}</code>' for run in ended),
         )
-        means = [value.mean if value else None for value in (result.best, result.last)]
+        means = [value.mean if value else None for value in samples]
         difference = result.difference.value if result.difference else None
         keys = (*means, None, difference, None, result.seconds, None)
         rows.append(line(f"{labels[result.cell.row]}, {labels[result.cell.column]}", head, values, keys))

@@ -94,7 +94,7 @@ def _opened(joined: Joined, result: Result, page: Places) -> str:
     if ended := [item.run for item in result.runs if item.state in ("done", "collapsed")]:
         runs = "; ".join(f"seed {run.seed}: <code>{run.id}</code>" for run in ended)
         lines.append(("runs", f"{runs}, in {text.duration(result.seconds)}"))
-        lines.append(("best, last epoch", escape(_epochs(result))))
+        lines += [(name, escape(value)) for name, value in _epochs(joined, result)]
         if (panel := anchor_of(joined, result.cell.row)) in page.curves:
             lines.append(("curves", f'<a href="#{panel}">of the row</a>'))
     elif result.planned:
@@ -106,9 +106,9 @@ def _opened(joined: Joined, result: Result, page: Places) -> str:
     return "".join(f"<p><b>{name}</b> {value}</p>" for name, value in lines)
 
 
-def _epochs(result: Result) -> str:
-    places = text.decimals(result)
-    return f"{text.measured(result.best, places)}, {text.measured(result.last, places)}"
+def _epochs(joined: Joined, result: Result) -> list[tuple[str, str]]:
+    found = [(text.EPOCHS[kind], getattr(result, kind)) for kind in text.epochs(joined)]
+    return [(name, text.measured(value, text.decimals(result))) for name, value in found if value]
 
 
 def command(joined: Joined, result: Result) -> str:

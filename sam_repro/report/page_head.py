@@ -30,7 +30,11 @@ WORDS = (
     ("holds", "the sign is shown, and still after Holm's correction for the number of the table's points"),
     ("in words", "a sentence of the paper as a claim of a type, judged by intervals in the same way"),
     ("miniature", "the table's question asked again with small data and a small net: it judges points and no levels"),
-    ("best epoch, last epoch", "a run's maximum over the epochs on test data, as ASAM prints; what it ended with"),
+    (
+        "best epoch, last epoch",
+        "a run's maximum over the epochs on test data, as ASAM prints; what it ended with. Where runs hold out a "
+        "validation split beside the test set there is a third: the test value at the epoch picked on that split",
+    ),
     ("collapsed", "ended in NaN or stayed at chance, as the papers count failed runs: (3/5) succeeded"),
 )
 

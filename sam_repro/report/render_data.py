@@ -11,13 +11,13 @@ from sam_repro.tables.points import Shown, points, said
 from sam_repro.tables.results import Joined, Result
 from sam_repro.tables.said import Answer
 from sam_repro.tables.statistics import Sample
-from sam_repro.tables.table import Pair
+from sam_repro.tables.table import STATISTICS, Pair
 from sam_repro.tables.verdicts import Difference
 
 COLUMNS = (
     *("table", "budget", "row", "column", "metric", "unit", "statistic"),
     *("claimed_mean", "claimed_std", "claimed_n", "claimed_succeeded", "claim_kind"),
-    *("best_mean", "best_std", "best_low", "best_high", "last_mean", "last_std", "last_low", "last_high"),
+    *(f"{kind}_{part}" for kind in STATISTICS for part in ("mean", "std", "low", "high")),
     *("planned", "finished", "succeeded", "difference", "difference_low", "difference_high", "difference_rule"),
     *("verdict", "margin", "delta", "delta_low", "delta_high", "delta_rule", "success_p"),
     *("passes", "seconds", "run_ids"),
@@ -71,8 +71,7 @@ def record(joined: Joined, result: Result) -> dict[str, Any]:
         "claimed_n": claim.n,
         "claimed_succeeded": claim.succeeded,
         "claim_kind": claim.kind,
-        **_sample("best_", result.best),
-        **_sample("last_", result.last),
+        **_samples(result),
         "planned": result.planned,
         "finished": result.finished,
         "succeeded": result.succeeded,
@@ -113,8 +112,12 @@ def _said(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _sample(prefix: str, value: Sample | None) -> dict[str, float | None]:
-    return {f"{prefix}{name}": _part(value, name) for name in ("mean", "std", "low", "high")}
+def _samples(result: Result) -> dict[str, float | None]:
+    return {
+        f"{kind}_{name}": _part(getattr(result, kind), name)
+        for kind in STATISTICS
+        for name in ("mean", "std", "low", "high")
+    }
 
 
 def _places(pair: Pair) -> dict[str, str]:

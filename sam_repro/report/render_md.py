@@ -9,8 +9,6 @@ from sam_repro.tables.points import points, said
 from sam_repro.tables.results import Joined, Result
 from sam_repro.tables.table import Table
 
-DETAIL = ("row", "column", "claimed", "best epoch", "last epoch", "runs", "95 % interval", "to the baseline", "verdict")
-
 
 def render(joined: Joined) -> str:
     table = joined.table
@@ -18,9 +16,12 @@ def render(joined: Joined) -> str:
     seen = [result for result in joined.results if result.finished]
     if seen:
         parts.append(
-            f"Measured is the {table.statistic} epoch, mean ± sample standard deviation over the runs that succeeded."
+            f"Measured is the {text.EPOCHS[table.statistic]}, "
+            "mean ± sample standard deviation over the runs that succeeded."
         )
-        parts.append(grid(DETAIL, [_detail(joined, result) for result in seen]))
+        names = (text.EPOCHS[kind] for kind in text.epochs(joined))
+        head = ("row", "column", "claimed", *names, "runs", "95 % interval", "to the baseline", "verdict")
+        parts.append(grid(head, [_detail(joined, result) for result in seen]))
         if counted := text.levels(joined):
             parts.append(f"The levels: {counted}.")
         if shown := points(joined):
@@ -101,8 +102,7 @@ def _detail(joined: Joined, result: Result) -> list[str]:
         labels[result.cell.row],
         labels[result.cell.column],
         text.claimed(result.cell.claim),
-        text.measured(result.best, places),
-        text.measured(result.last, places),
+        *(text.measured(getattr(result, kind), places) for kind in text.epochs(joined)),
         text.runs_of(result),
         text.interval(joined.measured(result), places),
         text.difference(result.difference, places),

@@ -9,11 +9,12 @@ from sam_repro.tables.points import Shown, by_chance
 from sam_repro.tables.results import Joined, Result
 from sam_repro.tables.said import Answer
 from sam_repro.tables.statistics import Sample
-from sam_repro.tables.table import Claim
+from sam_repro.tables.table import STATISTICS, Claim
 from sam_repro.tables.tuning import trial_column
 from sam_repro.tables.verdicts import AGREES, DIFFERS, OPPOSITE, SAME, UNDECIDED, Difference
 
 NONE = "–"
+EPOCHS = {"best": "best epoch", "last": "last epoch", "picked": "epoch picked on validation"}
 LEVELS = {AGREES: "agree", DIFFERS: "differ", UNDECIDED: "undecided"}
 
 
@@ -21,6 +22,11 @@ def claimed(claim: Claim) -> str:
     if claim.mean is None:
         return NONE
     return claim.text + (f" ({claim.succeeded}/{claim.n})" if claim.succeeded is not None else "")
+
+
+def epochs(joined: Joined) -> list[str]:
+    """The statistics to show. Picked on validation is an epoch only where runs have that split beside the test set."""
+    return [kind for kind in STATISTICS if kind != "picked" or any(result.picked for result in joined.results)]
 
 
 def measured(value: Sample | None, decimals: int) -> str:

@@ -15,7 +15,8 @@ from sam_repro.config.schema import Config
 from sam_repro.errors import UserError, nearest
 from sam_repro.record import metrics
 from sam_repro.runs import ledger
-from sam_repro.runs.entry import usable, values
+from sam_repro.runs.entry import results as results_of
+from sam_repro.runs.entry import usable
 from sam_repro.runs.run import Run, stored_runs
 from sam_repro.runs.state import state_of
 from sam_repro.tasks.described import described
@@ -35,7 +36,7 @@ class Shown:
     budget: str
     fields: Mapping[str, Any]  # dotted: what of its configuration is no default
     metrics: tuple[Metric, ...]  # those that are results
-    results: Mapping[str, Mapping[str, Any]]  # metric -> last, best, best_epoch
+    results: Mapping[str, Mapping[str, Any]]  # metric -> last, best, best_epoch; picked, picked_epoch
     passes: float | None = None
     seconds: float | None = None
     finished: str | None = None
@@ -99,7 +100,8 @@ def row(one: Shown, fields: Sequence[str]) -> dict[str, Any]:
     out |= {"seed": one.value("seed"), "budget": one.budget}
     for metric in one.metrics:
         found = one.results.get(metric.name, {})
-        out |= {f"{metric.name}_{kind}": found.get(kind) for kind in ("last", "best", "best_epoch")}
+        kinds = ("last", "best", "best_epoch", *(kind for kind in ("picked", "picked_epoch") if kind in found))
+        out |= {f"{metric.name}_{kind}": found.get(kind) for kind in kinds}
     return out | {
         "passes": one.passes, "seconds": one.seconds, "finished": one.finished, "note": one.note,
         "folder": str(one.run.path),
@@ -127,7 +129,7 @@ def _unfinished(run: Run) -> Shown:
     epochs = list[dict[str, Any]]()
     with suppress(UserError):
         epochs = [record for record in metrics.read(run.path) if record["kind"] == "epoch"]
-    results = {metric.name: found for metric in described if (found := values(metric, epochs)) is not None}
+    results = results_of(described, epochs) if described else {}
     seconds = epochs[-1].get("time") if epochs else None
     return Shown(
         run, state.name, config.method.name, config.budget.name, {**fields, "seed": config.seed}, described, results,

@@ -28,6 +28,10 @@ class Values(TypedDict):
     last: float | None  # after the last epoch; null if none ended
     best: float | None  # over the epochs, which is what the papers report
     best_epoch: int | None  # null also where the metric was taken once, at the end
+    picked: NotRequired[
+        float | None
+    ]  # at the epoch whose primary metric is best on the validation split, if there is one
+    picked_epoch: NotRequired[int]
 
 
 class Entry(TypedDict):
@@ -72,7 +76,7 @@ def entry_of(
         "seed": config.seed,
         "budget": config.budget.name,
         "status": summary["status"],
-        "metrics": {m.name: found for m in metrics if m.result and (found := values(m, epochs)) is not None},
+        "metrics": results(metrics, epochs),
         "passes": summary["passes"],
         "seconds": summary["wall_seconds"],
         "hardware": dict(env["hardware"]),
@@ -87,14 +91,29 @@ def entry_of(
     return entry
 
 
-def values(metric: Metric, epochs: Sequence[Mapping[str, Any]]) -> Values | None:
-    """Of a run's epoch records, or None if none has the metric."""
+def results(metrics: Sequence[Metric], epochs: Sequence[Mapping[str, Any]]) -> dict[str, Values]:
+    """Of a run's epoch records, by name, those of its metrics that are results. The first metric is the primary one."""
+    picked = metrics[0].picked(epochs)
+    return {m.name: found for m in metrics if m.result and (found := values(m, epochs, picked)) is not None}
+
+
+def values(
+    metric: Metric, epochs: Sequence[Mapping[str, Any]], picked: Mapping[str, Any] | None = None
+) -> Values | None:
+    """Of a run's epoch records, or None if none has the metric. `picked`: the record of the epoch that was."""
     seen = [record[metric.name] for record in epochs if record.get(metric.name) is not None]
     if not seen:
         return None
     best = metric.best(epochs) or {}
     last = seen[-1] if math.isfinite(seen[-1]) else None
-    return {"last": last, "best": best.get(metric.name), "best_epoch": best.get("epoch")}
+    found: Values = {"last": last, "best": best.get(metric.name), "best_epoch": best.get("epoch")}
+    if picked is not None:
+        value = picked.get(metric.name)
+        found |= {
+            "picked": value if value is not None and math.isfinite(value) else None,
+            "picked_epoch": picked["epoch"],
+        }
+    return found
 
 
 _NUMBER = (int, float)
@@ -153,8 +172,10 @@ def fault(line: Mapping[str, Any]) -> str | None:
     if not _finite(line["seconds"]):
         return f"has seconds={line['seconds']}"
     for name, metric in line["metrics"].items():
-        if not isinstance(metric, dict) or not all(
-            k in metric and (metric[k] is None or _finite(metric[k])) for k in ("last", "best")
+        if (
+            not isinstance(metric, dict)
+            or not {"last", "best"} <= metric.keys()
+            or not all(metric.get(k) is None or _finite(metric[k]) for k in ("last", "best", "picked", "picked_epoch"))
         ):
             return f"has metric {_short(name)}={_short(metric)}"
     try:

@@ -28,7 +28,8 @@ def already(summary: dict[str, Any]) -> str:
 def objective(run: RunFolder) -> float | None:
     """What a sweeper gets of a run: its primary metric at the last epoch, never the best epoch's, which is chosen too.
 
-    A run that collapsed is worth what guessing gives: a radius so large is to be avoided, and is no failure to start.
+    It is the validation split's where the run has one beside the test set, so that the test set chooses nothing. A run
+    that collapsed is worth what guessing gives: a radius so large is to be avoided, and is no failure to start.
     """
     summary = finished(run)
     if summary is None:
@@ -36,7 +37,8 @@ def objective(run: RunFolder) -> float | None:
     metric = described(summary)[0]
     if summary["status"] == "collapsed":
         return metric.chance
-    value: float | None = summary["last"][metric.name]
+    last = summary["last"]
+    value: float | None = last.get(metric.on_validation().name, last[metric.name])
     return value
 
 
@@ -45,7 +47,10 @@ def in_words(summary: dict[str, Any]) -> str:
     if summary["status"] == "collapsed":
         return f"collapsed at step {summary['collapsed_step']}"
     metric, last, best = described(summary)[0], summary["last"], summary["best"]
-    return (
-        f"{metric.words} {metric.text(last[metric.name])} at the last epoch, "
-        f"{metric.text(best[metric.name])} at the best (epoch {best['epoch']})"
-    )
+    told = [
+        f"{metric.words} {metric.text(last[metric.name])} at the last epoch",
+        f"{metric.text(best[metric.name])} at the best (epoch {best['epoch']})",
+    ]
+    if (picked := summary.get("picked")) is not None:
+        told.append(f"{metric.text(picked[metric.name])} at the one picked on validation (epoch {picked['epoch']})")
+    return ", ".join(told)

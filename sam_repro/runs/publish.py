@@ -17,6 +17,7 @@ from omegaconf import OmegaConf
 
 from sam_repro.config.identity import as_values
 from sam_repro.config.schema import Config
+from sam_repro.data.declared import Split
 from sam_repro.errors import UserError
 from sam_repro.files.atomic import write_atomic
 from sam_repro.record.folder import RunFolder
@@ -91,7 +92,7 @@ def card(entry: Entry, config: Config, weights: str) -> str:
             "name": name,
             "results": [{
                 "task": {"type": kind},
-                "dataset": {"name": data, "type": data, "split": config.dataset.evaluate_on.value},
+                "dataset": {"name": data, "type": data, "split": _split(config)},
                 "metrics": _metrics(entry),
             }],
         }],
@@ -122,8 +123,13 @@ def card(entry: Entry, config: Config, weights: str) -> str:
     )
 
 
+def _split(config: Config) -> str:
+    """Of the metrics; those of the other split, where a run has both, say so in their names."""
+    return Split.validation.value if config.dataset.evaluate_on is Split.validation else Split.test.value
+
+
 def _metrics(entry: Entry) -> list[dict[str, Any]]:
-    """Last and best epoch of every metric; one of an evaluation, which has no epochs, once."""
+    """Last, best and picked epoch of every metric; one of an evaluation, which has no epochs, once."""
     words = {metric.name: metric.words for metric in described(entry)}
     found = list[dict[str, Any]]()
     for name, values in entry["metrics"].items():
@@ -134,6 +140,9 @@ def _metrics(entry: Entry) -> list[dict[str, Any]]:
         if values["best"] is not None and values.get("best_epoch") is not None:
             epoch = f"{label}, best epoch ({values['best_epoch']}), chosen on what it is measured on"
             found.append({"type": kind, "name": epoch, "value": values["best"]})
+        if (value := values.get("picked")) is not None:
+            epoch = f"{label}, epoch picked on the validation split ({values.get('picked_epoch')})"
+            found.append({"type": kind, "name": epoch, "value": value})
     return found
 
 

@@ -118,7 +118,7 @@ def train_examples(config: Config) -> int:
     if config.task is not None and (told := getattr(own.load("task", config.task), "examples", None)):
         return int(told(config))
     images = IMAGES.get(config.dataset.name.value, 50_000)
-    if config.dataset.evaluate_on is Split.validation:
+    if config.dataset.evaluate_on is not Split.test:
         images -= round(images * config.dataset.validation)
     return min(images, config.dataset.train_images or images, config.budget.train_images or images)
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from sam_repro.config.schema import Config
 from sam_repro.runs.entry import Entry
@@ -13,7 +14,7 @@ from sam_repro.tables.judged import Verdict, verdict
 from sam_repro.tables.plan import PAPER, Planned
 from sam_repro.tables.statistics import Sample, sample
 from sam_repro.tables.status import RunState, state_of
-from sam_repro.tables.table import Cell, Table
+from sam_repro.tables.table import STATISTICS, Cell, Table
 from sam_repro.tables.verdicts import Difference, minus
 from sam_repro.tasks.described import described
 from sam_repro.tasks.metric import Metric
@@ -32,6 +33,9 @@ class Result:
     succeeded: int  # done and above chance; all values below are theirs
     best: Sample | None
     last: Sample | None
+    picked: (
+        Sample | None
+    )  # at the epoch that is best on the validation split, where the runs have one beside the test set
     values: Mapping[int, float]  # by seed, of the table's statistic
     difference: Difference | None  # to the baseline
     verdict: Verdict
@@ -101,8 +105,8 @@ def _result(
     cell = planned.cell
     mine = [entries[run.id] for run in planned.runs if run.id in entries]
     ended = [e for e in mine if e["status"] == "collapsed" or (e["status"] == "done" and cell.metric in e["metrics"])]
-    best, last = _values(planned, entries, "best"), _values(planned, entries, "last")
-    chosen = best if table.statistic == "best" else last
+    found = {kind: _values(planned, entries, kind) for kind in STATISTICS}
+    chosen = found[table.statistic]
     other = by_cell.get(cell.baseline) if cell.baseline else None
     baseline = _values(other, entries, table.statistic, cell.metric) if other else {}
     return Result(
@@ -110,8 +114,7 @@ def _result(
         planned=len(planned.runs),
         finished=len(ended),
         succeeded=len(chosen),
-        best=sample(list(best.values())),
-        last=sample(list(last.values())),
+        **{kind: sample(list(values.values())) for kind, values in found.items()},
         values=chosen,
         difference=minus(chosen, baseline, paired=table.paired),
         verdict=verdict(
@@ -140,7 +143,7 @@ def _values(
         if entry is None or failed_completely(entry, planned):
             continue
         found = entry["metrics"].get(metric or planned.cell.metric)
-        value = found and (found["best"] if statistic == "best" else found["last"])
+        value: Any = found and found.get(statistic)
         if value is not None:
             values[run.seed] = float(value)
     return values

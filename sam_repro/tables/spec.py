@@ -4,7 +4,7 @@
     source: {paper: ..., where: table 2}
     metric: test_accuracy        # key of the ledger's metrics; a row or column may name its own
     unit: "%"
-    statistic: best              # the paper reports the maximum over the epochs; or last
+    statistic: best              # the paper reports the maximum over the epochs; or last; or picked, on validation
     kind: printed                # or log, missing: see `Claim`; own: our own question, of which nobody claims anything
     n: 5                         # runs an entry, as printed; null where the paper is silent
     seeds: 5                     # runs of ours; default n
@@ -47,7 +47,7 @@ from sam_repro.tables.discrepancies import refs
 from sam_repro.tables.extend import Column, extended, with_column
 from sam_repro.tables.miniature import inherited
 from sam_repro.tables.papers import FILE as PAPER
-from sam_repro.tables.table import OWN, Line, Pair, Table
+from sam_repro.tables.table import OWN, STATISTICS, Line, Pair, Table
 from sam_repro.tables.tuning import tuned, with_choices
 from sam_repro.tables.verdicts import MARGIN
 
@@ -130,8 +130,8 @@ def load_all(configs: Path = CONFIGS) -> list[Table]:
 def _table(ref: str, data: Any, *, figure: bool) -> Table:
     where = f"table {ref}"
     fields = typed_keys(where, data, _TABLE, needed={"title", "source", "columns", "rows"})
-    if fields.get("statistic", "best") not in ("best", "last"):
-        raise UserError(f"{where}: statistic must be best or last, is {fields['statistic']!r}")
+    if fields.get("statistic", "best") not in STATISTICS:
+        raise UserError(f"{where}: statistic must be {', '.join(STATISTICS)}, is {fields['statistic']!r}")
     if fields.get("kind", "printed") not in ("printed", "log", "missing", OWN):
         raise UserError(f"{where}: kind must be printed, log, missing or {OWN}, is {fields['kind']!r}")
     source = typed_keys(f"{where} source", fields["source"], _SOURCE, needed=_SOURCE)

@@ -11,6 +11,7 @@ from sam_repro.tables.verdicts import MARGIN
 
 OWN = "own"  # a claim's kind where nobody claims anything: the table asks a question of our own
 MINI = "mini"  # the budget that takes a table's miniature
+STATISTICS = ("best", "last", "picked")  # of the epochs of a run, which of its values counts
 Place = tuple[str, str]  # row, column
 Overrides = tuple[str, ...]
 
@@ -80,7 +81,7 @@ class Table:
     ref: str  # "asam/2"
     title: str
     source: str
-    statistic: str  # best or last
+    statistic: str  # one of STATISTICS
     rows: tuple[Line, ...]
     columns: tuple[Line, ...]
     cells: tuple[Cell, ...]

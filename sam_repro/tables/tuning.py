@@ -104,8 +104,13 @@ def _trials(table: Table, tune: Tune) -> Table:
         for line in table.rows
         for column, values in tried
     ]
-    columns = [Line(trial_column(c, v), f"{labels[c]}, {', '.join(v)}", None) for c, v in tried]
-    return replace(table, ref=f"{table.ref}.trials", columns=tuple(columns), cells=tuple(cells), pairs=(), footnotes=())
+    columns = tuple(Line(trial_column(c, v), f"{labels[c]}, {', '.join(v)}", None) for c, v in tried)
+    # A trial sees the validation split alone, so the epoch that this picks is the one at which the trial is best.
+    statistic = "best" if table.statistic == "picked" else table.statistic
+    return replace(
+        table, ref=f"{table.ref}.trials", statistic=statistic, columns=columns, cells=tuple(cells), pairs=(),
+        footnotes=(),
+    )  # fmt: skip
 
 
 def _tune(where: str, data: Any, table: Table) -> Tune:

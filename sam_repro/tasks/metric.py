@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+
+def on_validation(name: str) -> str:
+    """test_accuracy -> validation_accuracy"""
+    return f"validation_{name.removeprefix('test_')}"
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,14 @@ class Metric:
             if found is None or self.better(value, found[self.name]):
                 found = record
         return found
+
+    def on_validation(self) -> Metric:
+        """The same of the held-out part, which a run with dataset.evaluate_on=both judges beside its test set."""
+        return replace(self, name=on_validation(self.name))
+
+    def picked(self, records: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+        """Of epoch records the one that is best on the held-out part; None where there is none."""
+        return self.on_validation().best(records)
 
     def at_chance(self, value: float, factor: float) -> bool:
         """Whether it is no better than `factor` times what guessing gives.

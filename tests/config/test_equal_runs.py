@@ -36,7 +36,7 @@ GROUPS = {
     "augment": ["none", "basic", "basic_cutout", "basic_smoothing"],
 }
 FIELDS = {
-    "dataset.evaluate_on": ["test", "validation"],
+    "dataset.evaluate_on": ["test", "validation", "both"],
     "dataset.validation": ["0.1", "0.3"],
     "dataset.test_images": ["12", "9"],
     "dataset.label_noise.rate": ["0", "0.4"],
@@ -118,8 +118,9 @@ def fingerprint(config: Config) -> str:
     data, stepper, batch = loop.task, loop.stepper, config.loop.batch_size
     schedule, digest = stepper.schedule, sha256()
     digest.update(repr([schedule.lr(step) for step in range(schedule.steps)]).encode())
-    for held in data.test.batches(4):
-        digest.update(held.images.numpy().tobytes() + held.targets.numpy().tobytes())
+    for held in (data.test, *([data.validation] if data.validation else [])):
+        for batch_of_it in held.batches(4):
+            digest.update(batch_of_it.images.numpy().tobytes() + batch_of_it.targets.numpy().tobytes())
     for step in range(STEPS):
         epoch, place = divmod(step, schedule.steps_per_epoch)
         ids = data.train.order(epoch)[place * batch : (place + 1) * batch]

@@ -51,6 +51,7 @@ READ = [
     ("schedule=warmup_linear", "schedule.warmup_start=0.1", "schedule.final=0.1", "schedule.per=epoch"),
     ("method=gsam", "schedule=constant", "schedule.warmup_epochs=5", "schedule.final=0.1"),
     ("dataset.evaluate_on=validation", "dataset.validation=0.2"),
+    ("dataset.evaluate_on=both", "dataset.validation=0.2"),
     ("dataset.label_noise.rate=0.4", "dataset.label_noise.seed=1", "dataset.label_noise.include_true=true"),
     ("dataset=folder", "dataset.classes=3", "dataset.crop_share=0.875"),
     ("method=lpf_sgd", "method.split=false", "loop.batchnorm=both"),

@@ -168,6 +168,24 @@ def test_caps_take_the_smallest(stand_ins: StandIns) -> None:
     assert run(config, layout, BudgetConfig(train_images=9999)).train.size == 50
 
 
+def test_both_judges_on_the_test_set_and_on_the_held_out_part(stand_ins: StandIns) -> None:
+    layout, _ = stand_ins.cifar10()
+    found = {}
+    for split in Split:
+        config = DatasetConfig(Source.cifar10, str(stand_ins.root), evaluate_on=split, validation=0.2, **UNIT)
+        found[split] = run(config, layout)
+    test, held, both = (everything(found[split]) for split in (Split.test, Split.validation, Split.both))
+    assert all(torch.equal(mine, its) for mine, its in zip(both[:2], held[:2], strict=True))
+    assert all(torch.equal(mine, its) for mine, its in zip(both[2:], test[2:], strict=True))
+    assert found[Split.both].validation is not None
+    (picked,) = found[Split.both].validation.batches(100_000)
+    assert torch.equal(picked.images.round().byte(), held[2])
+    assert torch.equal(picked.targets, held[3])
+    assert found[Split.test].validation is found[Split.validation].validation is None
+    facts = found[Split.both].facts
+    assert (facts["evaluated_on"], facts["test_images"], facts["validation_images"]) == ("both", 20, 20)
+
+
 def test_an_empty_held_out_part_is_told_before_the_training() -> None:
     config = DatasetConfig(Source.synthetic, evaluate_on=Split.validation, validation=0.00001)
     with pytest.raises(UserError, match=r"evaluate_on=validation with dataset\.validation=1e-05 holds out none of the"):

@@ -22,6 +22,16 @@ def test_last_and_best_epoch_and_the_first_of_equals() -> None:
     assert (summary["wall_seconds"], summary["parameters"], summary["collapsed_step"]) == (8.5, 123, None)
 
 
+def test_the_epoch_picked_on_validation_is_judged_on_test() -> None:
+    held = {1: 71.0, 2: 69.0, 3: 72.0, 4: 72.0}
+    tested = {1: 50.0, 2: 80.0, 3: 70.0, 4: 60.0}
+    records = [epoch(n, tested[n], validation_accuracy=held[n]) for n in held]
+    summary = summarise(records, "done", metrics=IMAGES, passes=80.0)
+    assert [summary[kind]["epoch"] for kind in ("last", "best", "picked")] == [4, 2, 3]
+    assert summary["picked"]["test_accuracy"] == 70.0
+    assert "picked" not in summarise([epoch(1, 50.0)], "done", metrics=IMAGES, passes=20.0)
+
+
 def test_a_collapsed_run_has_its_first_collapse_and_a_best_epoch_from_before() -> None:
     records = [
         epoch(1, 40.0),

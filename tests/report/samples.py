@@ -69,8 +69,13 @@ def made(results: Path, *overrides: str, top: float = 60.0) -> Run:
     return run
 
 
-def finish(results: Path, planned: Planned, tops: Mapping[int, float | None], *, folders: bool = False) -> None:
-    """The cell's runs of these seeds end with these best accuracies; None is a collapsed run."""
+def finish(
+    results: Path, planned: Planned, tops: Mapping[int, float | None], *, folders: bool = False, picks: int = 0
+) -> None:
+    """The cell's runs of these seeds end with these best accuracies; None is a collapsed run.
+
+    `picks`: the epoch that is best on a validation split beside the test set; 0 where the runs have none.
+    """
     assert planned.config is not None, planned.why
     for run in planned.runs:
         if run.seed not in tops:
@@ -78,6 +83,8 @@ def finish(results: Path, planned: Planned, tops: Mapping[int, float | None], *,
         top = tops[run.seed]
         config = replace(planned.config, seed=run.seed)
         records = epochs(top, run.seed) if top is not None else [{"kind": "event", "name": "collapsed", "step": 7}]
+        if picks:
+            records = [r | {"validation_accuracy": 70.0 if r.get("epoch") == picks else 60.0} for r in records]
         status = "done" if top is not None else "collapsed"
         if folders:
             summary = write_run(results / "runs" / run.id, config, records, status)

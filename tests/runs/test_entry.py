@@ -69,6 +69,17 @@ def test_not_a_number_is_never_the_best() -> None:
     assert metric == {"last": None, "best": 80.0, "best_epoch": 11}
 
 
+def test_each_metric_is_taken_at_the_one_epoch_that_validation_picks() -> None:
+    records = epochs(80.0, 0)
+    for record in records:
+        record["validation_accuracy"] = 90.0 if record["epoch"] == 7 else 60.0
+    metrics = entry(records)["metrics"]
+    for name in ("test_accuracy", "test_top5"):
+        assert (metrics[name]["picked"], metrics[name]["picked_epoch"]) == (records[6][name], 7)
+        assert metrics[name]["last"] == records[-1][name]
+    assert "picked" not in entry(epochs(80.0, 0))["metrics"]["test_accuracy"]
+
+
 @pytest.mark.parametrize(
     "key", ["config", "seed", "budget", "status", "metrics", "passes", "seconds", "recipe_version"]
 )

@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 import yaml
 from commands import ROOT
-from report.samples import all_files, cell, finish
+from report.samples import all_files, cell, epochs, finish
 
 from sam_repro.errors import UserError
-from sam_repro.report import curves, page, render_md, render_tex, studies, write
+from sam_repro.report import curves, page, render_data, render_md, render_tex, studies, text, write
 from sam_repro.report.__main__ import main
 from sam_repro.runs import ledger
 from sam_repro.runs.entry import Entry, usable
@@ -60,6 +60,29 @@ def test_values_are_those_of_the_ledger(tmp_path: Path) -> None:
     assert result.last.mean < result.best.mean - 0.2, "the last epoch is not the best one"
     assert (result.planned, result.finished, result.succeeded) == (3, 3, 3)
     assert result.verdict.kind == "agrees"
+
+
+def test_the_epoch_picked_on_validation_stands_where_runs_have_one(tmp_path: Path) -> None:
+    one, other = (cell(FULL["asam/6"], "0", column) for column in ("sgd", "sam"))
+    finish(tmp_path, one, {0: 94.45, 1: 94.5, 2: 94.6}, picks=6)
+    finish(tmp_path, other, {0: 95.0})
+    found = joined(tmp_path)
+    with_it, without = found.result("0", "sgd"), found.result("0", "sam")
+    assert without.picked is None
+    assert with_it.picked is not None
+    assert with_it.picked.mean == pytest.approx(reference.mean(epochs(top, s)[5]["test_accuracy"] for s, top in
+                                                              enumerate((94.45, 94.5, 94.6))))  # fmt: skip
+    assert with_it.values == joined(tmp_path, replace(NOISE, statistic="best")).result("0", "sgd").values
+    picked = joined(tmp_path, replace(NOISE, statistic="picked")).result("0", "sgd")
+    assert picked.values.keys() == {0, 1, 2}
+    assert reference.mean(picked.values.values()) == pytest.approx(with_it.picked.mean)
+    shown = text.measured(with_it.picked, 2)
+    views = (render_md.render(found), page.render([found], entries(tmp_path), tmp_path))
+    assert all(shown in view and "epoch picked on validation" in view for view in views)
+    assert json.loads(render_data.render_json(found))["cells"][0]["picked_mean"] == round(with_it.picked.mean, 6)
+    (tmp_path / "ledger.jsonl").write_text("")
+    finish(tmp_path, one, {0: 94.45})
+    assert "picked on validation" not in render_md.render(joined(tmp_path))
 
 
 def test_an_empty_ledger_measures_nothing(tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ class Classification:
 
     def __init__(self, config: Config, data: Data) -> None:
         self.config = config
-        self.train, self.test, self.classes, self.facts = data.train, data.test, data.classes, data.facts
+        self.train, self.test, self.validation = data.train, data.test, data.validation
+        self.classes, self.facts = data.classes, data.facts
         self.metrics = of_images(config.dataset.classes)
 
     @classmethod

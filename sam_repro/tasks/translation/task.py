@@ -4,13 +4,13 @@
     sam-repro task=sam_repro.tasks.translation.task:Iwslt14 dataset.root=...  # the folder that `fetch iwslt14` made
 
 `loop.batch_size`, `loop.micro_batch` and `loop.eval_batch` count tokens. An evaluation translates the whole test set,
-or the validation set with dataset.evaluate_on=validation, in single precision.
+or the validation set with dataset.evaluate_on=validation, or each with both, in single precision.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
@@ -82,12 +82,15 @@ class Train:
 
 
 class Test:
-    def __init__(self, pairs: Pairs, device: torch.device) -> None:
-        self.pairs, self.device = pairs, device
+    """`first`: the id of its first sentence, since a task's sets share one list of references."""
+
+    def __init__(self, pairs: Pairs, device: torch.device, first: int = 0) -> None:
+        self.pairs, self.device, self.first = pairs, device, first
 
     def batches(self, batch_size: int, rank: int = 0, ranks: int = 1) -> Iterator[Sentences]:
         for ids in in_order(np.maximum(self.pairs.source.lengths, self.pairs.target.lengths), batch_size)[rank::ranks]:
-            yield sentences(self.pairs, torch.from_numpy(ids), self.device)
+            found = sentences(self.pairs, torch.from_numpy(ids), self.device)
+            yield replace(found, ids=found.ids + self.first)
 
 
 class Translation:
@@ -109,9 +112,14 @@ class Translation:
         self.config, self.corpus, self.shape, self.how = config, corpus, shape, how or Search()
         split = "valid" if config.dataset.evaluate_on is Split.validation else "test"
         self.train, self.test = Train(corpus.pairs("train"), config.seed, device), Test(corpus.pairs(split), device)
+        self.validation: Test | None = None
         self.scorer = Judge(corpus.how.lower)
         self.judged = 2 + self.scorer.size  # the losses, the tokens, and what the scores are made of
-        self.references = [(corpus.target.tokens(text), text) for text in corpus.references(split)]
+        references = list(corpus.references(split))
+        if config.dataset.evaluate_on is Split.both:
+            self.validation = Test(corpus.pairs("valid"), device, first=len(references))
+            references += corpus.references("valid")
+        self.references = [(corpus.target.tokens(text), text) for text in references]
         self.facts = dict(corpus.facts) | {
             "dictionaries": [len(corpus.source), len(corpus.target)], "evaluated": split,
             "beam": self.how.beam, "length_penalty": self.how.penalty, "signatures": self.scorer.signatures(),

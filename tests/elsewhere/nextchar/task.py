@@ -106,6 +106,7 @@ class NextCharacter:
         size = examples(config)
         held = 2 if config.dataset.evaluate_on is Split.validation else 1
         self.train, self.test = Train(lines(size, 0), config.seed), Held(lines(HELD, held))
+        self.validation = Held(lines(HELD, 2)) if config.dataset.evaluate_on is Split.both else None
         self.facts = {"source": "nextchar", "lines": size}
 
     @staticmethod

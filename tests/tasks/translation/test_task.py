@@ -6,6 +6,7 @@ import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -93,6 +94,22 @@ def test_sums_of_ranks_are_those_of_one(tmp_path: Path) -> None:
     scores = task.scores(one.tolist())
     assert set(scores) == {metric.name for metric in task.metrics if metric.name.startswith("test")}
     assert task.facts["signatures"]["bleu"].endswith("version:2.6.0")
+
+
+def test_both_translates_the_validation_set_too(tmp_path: Path) -> None:
+    """Each sentence against its own references, though both sets share one list of them."""
+    test, valid, both = (
+        rig_of(tmp_path, f"dataset.evaluate_on={split}").task for split in ("test", "validation", "both")
+    )
+    model = test.build().eval()
+
+    def sums(task: Any, held: Any) -> torch.Tensor:
+        return torch.stack([task.judge(model, model, batch) for batch in held.batches(60)]).sum(0)
+
+    with torch.no_grad():
+        torch.testing.assert_close(sums(both, both.test), sums(test, test.test), rtol=0, atol=0)
+        torch.testing.assert_close(sums(both, both.validation), sums(valid, valid.test), rtol=0, atol=0)
+    assert test.validation is valid.validation is None
 
 
 def start(folder: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
