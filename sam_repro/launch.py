@@ -115,9 +115,14 @@ def _rank(local: int, run: Run, config: Config, port: int, mistakes: Any) -> Non
     """What a rank's process does; the environment is as torchrun would set it."""
     ranks = str(config.runtime.ranks)
     os.environ |= {
-        "RANK": str(local), "LOCAL_RANK": str(local), "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks,
-        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TORCHELASTIC_USE_AGENT_STORE": "True",
-    }  # fmt: skip
+        "RANK": str(local),
+        "LOCAL_RANK": str(local),
+        "WORLD_SIZE": ranks,
+        "LOCAL_WORLD_SIZE": ranks,
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
+    }
     signals.begin()
     signals.listen()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.STOPPING)

@@ -38,11 +38,20 @@ AT_MOST = 2.03
 
 def configure(model: str, method: str, batch: int) -> Config:
     larger = [f"method.ascent_batch={4 * batch}"] if method == "sam_larger" else []
-    return compose([
-        f"model={model}", f"method={method}", f"loop.batch_size={batch}", "augment=basic", "base_optimizer.lr=1e-4",
-        f"budget.train_images={BATCHES * batch}", "budget.test_images=10", "runtime.device=cpu",
-        f"runtime.threads={torch.get_num_threads()}", *larger,
-    ])  # fmt: skip
+    return compose(
+        [
+            f"model={model}",
+            f"method={method}",
+            f"loop.batch_size={batch}",
+            "augment=basic",
+            "base_optimizer.lr=1e-4",
+            f"budget.train_images={BATCHES * batch}",
+            "budget.test_images=10",
+            "runtime.device=cpu",
+            f"runtime.threads={torch.get_num_threads()}",
+            *larger,
+        ]
+    )
 
 
 class Trainer:
@@ -105,14 +114,20 @@ def run(
     size, runtime = trainer.data.size, trainer.config.runtime
     return {
         "hardware": hardware(),
-        "settings": {"model": model, "batch": batch, "clock": clock, "precision": runtime.precision.value,
-                     "channels_last": runtime.channels_last, "train_images": size},
+        "settings": {
+            "model": model,
+            "batch": batch,
+            "clock": clock,
+            "precision": runtime.precision.value,
+            "channels_last": runtime.channels_last,
+            "train_images": size,
+        },
         "rounds": rounds,
         "milliseconds": milliseconds(taken),
         "passes": {"loop": 1.0} | {name: round(c.method.passes(batch, size), 3) for name, c in configs.items()},
         "ratios": ratios,
         "bars": [bar.as_json() for bar in bars],
-    }  # fmt: skip
+    }
 
 
 def table(result: dict[str, Any]) -> str:

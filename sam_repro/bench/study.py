@@ -64,10 +64,20 @@ def run(model: str = "resnet8", rounds: int = 5, batch: int = 128, clock: str = 
             Bar(f"{matrix} products a second / curvlinops's", ratios[matrix], AT_LEAST, at_least=True).as_json()
         )
     return {
-        "hardware": hardware(), "settings": {"model": model, "batch": batch, "batches": BATCHES, "products": PRODUCTS,
-                                             "clock": clock, "precision": "fp32"},
-        "rounds": rounds, "milliseconds": milliseconds(taken), "ratios": ratios, "bars": bars,
-    }  # fmt: skip
+        "hardware": hardware(),
+        "settings": {
+            "model": model,
+            "batch": batch,
+            "batches": BATCHES,
+            "products": PRODUCTS,
+            "clock": clock,
+            "precision": "fp32",
+        },
+        "rounds": rounds,
+        "milliseconds": milliseconds(taken),
+        "ratios": ratios,
+        "bars": bars,
+    }
 
 
 def table(result: dict[str, Any]) -> str:

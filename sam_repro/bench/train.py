@@ -90,14 +90,19 @@ def run(model: str = "resnet18", rounds: int = 9, batch: int = 128, clock: str =
     ratios = {name: round(ratio(taken[name], taken[OURS]), 3) for name in (THEIRS, TUNED)}
     return {
         "hardware": hardware(),
-        "settings": {"model": model, "batch": batch, "clock": clock,
-                     OURS: "bf16, channels-last, malloc tuned, input included",
-                     THEIRS: "fp32, malloc as it comes, batch ready", TUNED: "fp32, malloc tuned, batch ready"},
+        "settings": {
+            "model": model,
+            "batch": batch,
+            "clock": clock,
+            OURS: "bf16, channels-last, malloc tuned, input included",
+            THEIRS: "fp32, malloc as it comes, batch ready",
+            TUNED: "fp32, malloc tuned, batch ready",
+        },
         "rounds": rounds,
         "milliseconds": milliseconds(taken),
         "ratios": ratios,
         "bars": [Bar("times faster than a plain fp32 loop", ratios[THEIRS], AT_LEAST, at_least=True).as_json()],
-    }  # fmt: skip
+    }
 
 
 def table(result: dict[str, Any]) -> str:

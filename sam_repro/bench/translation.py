@@ -33,7 +33,7 @@ SYMBOLS = 8848, 6632
 PAIRS = 20_000
 
 
-class Plain(nn.Module):
+class FromTorch(nn.Module):
     """As a tutorial has it; the decoder's embedding is the output matrix here too."""
 
     def __init__(self, c: TransformerConfig) -> None:
@@ -50,8 +50,14 @@ class Plain(nn.Module):
     def forward(self, source: Tensor, target_in: Tensor) -> Tensor:
         blank = source == PAD
         later = nn.Transformer.generate_square_subsequent_mask(target_in.shape[1])
-        states = self.body(self.embedded(self.source, source), self.embedded(self.target, target_in), tgt_mask=later,
-                           src_key_padding_mask=blank, memory_key_padding_mask=blank, tgt_is_causal=True)  # fmt: skip
+        states = self.body(
+            self.embedded(self.source, source),
+            self.embedded(self.target, target_in),
+            tgt_mask=later,
+            src_key_padding_mask=blank,
+            memory_key_padding_mask=blank,
+            tgt_is_causal=True,
+        )
         return F.linear(states, self.target.weight)
 
 
@@ -59,8 +65,8 @@ def corpus(count: int = PAIRS) -> Pairs:
     dice = np.random.default_rng(0)
     source = np.clip(np.exp(dice.normal(3.0, 0.6, count)), 1, 175).astype(int)
     target = np.clip(source * np.exp(dice.normal(0.04, 0.22, count)), 1, 175).astype(int)
-    return Pairs(*(Side.of([[*dice.integers(4, size, n), EOS] for n in lengths])
-                   for lengths, size in zip((source, target), SYMBOLS, strict=True)))  # fmt: skip
+    both = zip((source, target), SYMBOLS, strict=True)
+    return Pairs(*(Side.of([[*dice.integers(4, size, n), EOS] for n in lengths]) for lengths, size in both))
 
 
 def contestant(
@@ -91,13 +97,19 @@ def run(
     each = round(len(pairs) / len(epochs))
     shuffled = np.random.default_rng(1).permutation(len(pairs))
     torch.manual_seed(0)
+    sorted_blocks = (block(pairs, ids) for ids in epochs(0))
+    mixed_blocks = (block(pairs, shuffled[i : i + each]) for i in range(0, len(pairs), each))
+
+    def our_loss(logits: Tensor, out: Tensor) -> Tensor:
+        return token_losses(logits, out, 0.1).mean()
+
+    def their_loss(logits: Tensor, out: Tensor) -> Tensor:
+        return F.cross_entropy(logits.flatten(0, 1), out.flatten(), ignore_index=PAD, label_smoothing=0.1)
+
     contestants = {
-        OURS: contestant(Transformer(c, *SYMBOLS), (block(pairs, ids) for ids in epochs(0)),
-                         lambda logits, out: token_losses(logits, out, 0.1).mean(), clock),
-        THEIRS: contestant(Plain(c), (block(pairs, shuffled[i : i + each]) for i in range(0, len(pairs), each)),
-                           lambda logits, out: F.cross_entropy(logits.flatten(0, 1), out.flatten(), ignore_index=PAD,
-                                                               label_smoothing=0.1), clock),
-    }  # fmt: skip
+        OURS: contestant(Transformer(c, *SYMBOLS), sorted_blocks, our_loss, clock),
+        THEIRS: contestant(FromTorch(c), mixed_blocks, their_loss, clock),
+    }
     taken = take_turns(contestants, rounds)
     # Batches differ in size from turn to turn: what is compared is the seconds of a token over all turns.
     seconds = {name: statistics.median(turns) for name, turns in taken.items()}

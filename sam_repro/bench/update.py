@@ -192,8 +192,12 @@ def run(models: tuple[str, ...] = MODELS, rounds: int = 15) -> dict[str, Any]:
                 command = [sys.executable, "-m", "sam_repro.bench.update", "--malloc", setting]
                 done = subprocess.run(
                     [*command, "--model", model, "--method", name, "--rounds", str(rounds)],
-                    check=True, stdout=subprocess.PIPE, text=True, encoding="utf-8", env=os.environ | QUIET,
-                )  # fmt: skip
+                    check=True,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    encoding="utf-8",
+                    env=os.environ | QUIET,
+                )
                 found = json.loads(done.stdout.splitlines()[-1])
                 for key, value in found.items():
                     if isinstance(value, dict):

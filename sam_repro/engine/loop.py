@@ -131,18 +131,20 @@ class Loop:
         losses = [float(outcome.descent_loss), float(outcome.loss) if outcome.passes > 1 else None]
         # What overflowed in a skipped step is no loss of this training, which has not collapsed.
         loss, loss_ascent = (None if outcome.skipped and x and not math.isfinite(x) else x for x in losses)
-        self.recorder.step({
-            "step": step,
-            "epoch": self.progress.epoch + 1,
-            "loss": loss,
-            "loss_ascent": loss_ascent,
-            "grad_norm": None if outcome.grad_norm is None else float(outcome.grad_norm),
-            "radius": details.pop("radius", None),
-            "lr": outcome.lr,
-            f"{self.task.unit}_per_s": trained / max(1e-9, now - then),
-            "time": self.seconds(),
-            **details,
-        })  # fmt: skip
+        self.recorder.step(
+            {
+                "step": step,
+                "epoch": self.progress.epoch + 1,
+                "loss": loss,
+                "loss_ascent": loss_ascent,
+                "grad_norm": None if outcome.grad_norm is None else float(outcome.grad_norm),
+                "radius": details.pop("radius", None),
+                "lr": outcome.lr,
+                f"{self.task.unit}_per_s": trained / max(1e-9, now - then),
+                "time": self.seconds(),
+                **details,
+            }
+        )
 
     def _end_epoch(self) -> None:
         progress = self.progress

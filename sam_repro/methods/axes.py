@@ -30,9 +30,10 @@ class Sharding(Option):
     axis: ClassVar[str] = ""
 
     m: int | None = value(
-        None, "samples that share one perturbation (m-sharpness); null: the whole batch",
+        None,
+        "samples that share one perturbation (m-sharpness); null: the whole batch",
         Range(COUNT.holds, "must be at least 1 sample, is {}"),
-    )  # fmt: skip
+    )
 
 
 AXES: dict[str, type[Option]] = {

@@ -113,9 +113,14 @@ def _run(given: Words) -> int:
             return commands.discrepancies(table or settings.get("table"), form, results)
         case "plan":
             return commands.plan(
-                table, settings.get("budget", "paper"), settings.get("device") or found_device(), results, form, added,
+                table,
+                settings.get("budget", "paper"),
+                settings.get("device") or found_device(),
+                results,
+                form,
+                added,
                 settings.get("hardware.link"),
-            )  # fmt: skip
+            )
         case "status":
             return commands.status(table, settings.get("budget", "paper"), results, form, added)
         case "wanted":

@@ -68,9 +68,14 @@ def discrepancies(ref: str | None, form: str | None, results: Path) -> int:
 
 
 def plan(
-    ref: str | None, budget: str, device: str, results: Path, form: str | None, added: Column | None = None,
+    ref: str | None,
+    budget: str,
+    device: str,
+    results: Path,
+    form: str | None,
+    added: Column | None = None,
     link: str | None = None,
-) -> int:  # fmt: skip
+) -> int:
     from sam_repro.report import plan_view
     from sam_repro.tables import wire
 

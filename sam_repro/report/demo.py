@@ -105,15 +105,17 @@ def _table(shown: Sequence[Shown]) -> str:
     for run in shown:
         last, best = run.summary.get("last") or {}, run.summary.get("best") or {}
         note = "" if run.summary.get("status") == "done" else f" ({run.summary.get('status')})"
-        rows.append([
-            run.label + note,
-            _number(last.get(metric.name)),
-            _number(best.get(metric.name)),
-            str(best.get("epoch", text.NONE)),
-            f"{run.summary.get('wall_seconds', 0):.0f}",
-            f"{run.summary.get('passes', 0):,.0f}",
-            run.folder.name,
-        ])  # fmt: skip
+        rows.append(
+            [
+                run.label + note,
+                _number(last.get(metric.name)),
+                _number(best.get(metric.name)),
+                str(best.get("epoch", text.NONE)),
+                f"{run.summary.get('wall_seconds', 0):.0f}",
+                f"{run.summary.get('passes', 0):,.0f}",
+                run.folder.name,
+            ]
+        )
     return grid(head, rows) + "\n"
 
 

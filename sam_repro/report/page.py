@@ -38,24 +38,26 @@ def render(tables: Sequence[Joined], entries: Mapping[str, Entry], results: Path
     panels = [(joined, _drawn(joined, results)) for joined in (*run, *rest)]
     numbers = {name: number for number, name in enumerate(compared, start=1)}
     places = page_cells.Places(numbers, {anchor for _, drawn in panels for anchor in drawn})
-    return "\n".join([
-        "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8"><title>sam_repro: claimed and measured</title>',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f'<meta http-equiv="Content-Security-Policy" content="{_policy(style, script)}">',
-        f"<style>{style}</style></head><body>",
-        page_head.render(tables, entries, more),
-        "<main>",
-        *(_table(joined, drawn) for joined, drawn in panels[: len(run)]),
-        page_cells.section([*run, *rest], places),
-        *(_table(joined, drawn) for joined, drawn in panels[len(run) :]),
-        studies_view.section(results) if of_papers else "",
-        discrepancies_view.section(list(compared.values()), prices(tables)),
-        _cost(entries),
-        "</main>",
-        f"<script>{script}</script></body></html>",
-        "",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en"><head><meta charset="utf-8"><title>sam_repro: claimed and measured</title>',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f'<meta http-equiv="Content-Security-Policy" content="{_policy(style, script)}">',
+            f"<style>{style}</style></head><body>",
+            page_head.render(tables, entries, more),
+            "<main>",
+            *(_table(joined, drawn) for joined, drawn in panels[: len(run)]),
+            page_cells.section([*run, *rest], places),
+            *(_table(joined, drawn) for joined, drawn in panels[len(run) :]),
+            studies_view.section(results) if of_papers else "",
+            discrepancies_view.section(list(compared.values()), prices(tables)),
+            _cost(entries),
+            "</main>",
+            f"<script>{script}</script></body></html>",
+            "",
+        ]
+    )
 
 
 def _policy(style: str, script: str) -> str:

@@ -50,23 +50,25 @@ def summarise(
                 total["flops"] += len(fresh) * (spent.flops or 0.0)
                 total["hours"] += len(fresh) * (hours or 0.0)
                 total["unknown_cost"] += len(fresh) * (hours is None)
-            out.append({
-                "table": ref,
-                "row": planned.cell.row,
-                "column": planned.cell.column,
-                "runs": len(planned.runs),
-                "to_do": len(todo),
-                "to_judge": judging,
-                "shared_with": sorted({t for run in planned.runs for t in tables_of[run.id]} - {ref}),
-                "run_ids": [run.id for run in planned.runs],
-                "overrides": list(planned.cell.overrides),
-                "passes_a_run": spent and spent.passes,
-                "flops_a_run": spent and spent.flops,
-                "hours_a_run": hours,
-                "memory_gb": spent and spent.memory_gb,
-                "fits": None if not spent or spent.memory_gb is None else spent.memory_gb <= memory,
-                "why_not": planned.why,
-            })  # fmt: skip
+            out.append(
+                {
+                    "table": ref,
+                    "row": planned.cell.row,
+                    "column": planned.cell.column,
+                    "runs": len(planned.runs),
+                    "to_do": len(todo),
+                    "to_judge": judging,
+                    "shared_with": sorted({t for run in planned.runs for t in tables_of[run.id]} - {ref}),
+                    "run_ids": [run.id for run in planned.runs],
+                    "overrides": list(planned.cell.overrides),
+                    "passes_a_run": spent and spent.passes,
+                    "flops_a_run": spent and spent.flops,
+                    "hours_a_run": hours,
+                    "memory_gb": spent and spent.memory_gb,
+                    "fits": None if not spent or spent.memory_gb is None else spent.memory_gb <= memory,
+                    "why_not": planned.why,
+                }
+            )
     return {"device": device, "cells": out, "to_do": total}
 
 
@@ -78,11 +80,19 @@ def text(found: Mapping[str, Any], budget: str) -> str:
             rows.append((cell["table"], cell["row"], cell["column"], "–", "", "", "", "", cell["why_not"]))
             continue
         memory = words.NONE if cell["memory_gb"] is None else f"{cell['memory_gb']:.1f}{'' if cell['fits'] else ' !'}"
-        rows.append((
-            cell["table"], cell["row"], cell["column"], f"{cell['to_do']} of {cell['runs']}",
-            words.large(cell["passes_a_run"]), words.large(cell["flops_a_run"]), _hours(cell["hours_a_run"]), memory,
-            " ".join(cell["shared_with"]),
-        ))  # fmt: skip
+        rows.append(
+            (
+                cell["table"],
+                cell["row"],
+                cell["column"],
+                f"{cell['to_do']} of {cell['runs']}",
+                words.large(cell["passes_a_run"]),
+                words.large(cell["flops_a_run"]),
+                _hours(cell["hours_a_run"]),
+                memory,
+                " ".join(cell["shared_with"]),
+            )
+        )
     widths = [max(len(row[i]) for row in rows) for i in range(len(head) - 1)]
     lines = ["  ".join([*(c.ljust(w) for c, w in zip(row, widths, strict=False)), row[-1]]).rstrip() for row in rows]
     total = found["to_do"]
@@ -99,21 +109,28 @@ def wire(rows: Sequence[Mapping[str, Any]], where: str, ranks: int, device: str)
     """How much of a step the ranks talk, a line for cells that are alike."""
     alike = dict[tuple[str, ...], list[str]]()
     for row in rows:
-        what = row["exchange"]
-        said = (words.NONE,) * 5 if what is None else (
-            f"{what['collectives']:g}", f"{what['megabytes']:,.0f}", f"{1e3 * what['computing']:.1f}",
-            f"{1e3 * what['talking']:.1f}", f"{100 * what['share']:.0f} %",
-        )  # fmt: skip
-        alike.setdefault((row["table"], row["row"], str(row["batch"]), *said), []).append(row["column"])
+        said = (row["table"], row["row"], str(row["batch"]), *_exchanged(row["exchange"]))
+        alike.setdefault(said, []).append(row["column"])
     head = ("table", "row", "batch", "all-reduces", "MB", "computes ms", "talks ms", "at most", "columns")
     lines = [head, *((*key, " ".join(columns)) for key, columns in alike.items())]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head) - 1)]
     text = ["  ".join([*(c.ljust(w) for c, w in zip(line, widths, strict=False)), line[-1]]).rstrip() for line in lines]
-    return "\n".join([
-        f"A step of one run on {ranks} ranks, {where}, each of them one {device}; nothing overlaps:", *text,
-        f"{words.NONE}: the batch has no {ranks} equal shares, or nobody has measured the model. Runs side by side, "
-        "one a GPU, say nothing to each other.",
-    ]) + "\n"  # fmt: skip
+    title = f"A step of one run on {ranks} ranks, {where}, each of them one {device}; nothing overlaps:"
+    note = f"{words.NONE}: the batch has no {ranks} equal shares, or nobody has measured the model."
+    aside = "Runs side by side, one a GPU, say nothing to each other."
+    return "\n".join([title, *text, f"{note} {aside}", ""])
+
+
+def _exchanged(what: Mapping[str, Any] | None) -> tuple[str, ...]:
+    if what is None:
+        return (words.NONE,) * 5
+    return (
+        f"{what['collectives']:g}",
+        f"{what['megabytes']:,.0f}",
+        f"{1e3 * what['computing']:.1f}",
+        f"{1e3 * what['talking']:.1f}",
+        f"{100 * what['share']:.0f} %",
+    )
 
 
 def hours_of(text: str) -> float:

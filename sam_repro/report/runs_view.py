@@ -85,12 +85,10 @@ def _for_people(shown: Sequence[Shown]) -> tuple[list[str], list[list[str]]]:
 
 
 def _tex(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    body = [" & ".join(map(escape, line)) + r" \\" for line in (head, *lines)]
+    first, *rest = (" & ".join(map(escape, line)) + r" \\" for line in (head, *lines))
     columns = "l" * 3 + "r" * (len(head) - 3)
-    return "\n".join([
-        rf"\begin{{tabular}}{{{columns}}}", r"  \toprule", f"  {body[0]}", r"  \midrule",
-        *(f"  {line}" for line in body[1:]), r"  \bottomrule", r"\end{tabular}", "",
-    ])  # fmt: skip
+    body = [r"\toprule", first, r"\midrule", *rest, r"\bottomrule"]
+    return "\n".join([rf"\begin{{tabular}}{{{columns}}}", *(f"  {line}" for line in body), r"\end{tabular}", ""])
 
 
 def _cell(value: Any) -> str:

@@ -20,16 +20,18 @@ def collect(
         cells = []
         for cell in planned[table.ref]:
             found = states([cell], entries, results)
-            cells.append({
-                "row": cell.cell.row,
-                "column": cell.cell.column,
-                **counts(found),
-                "why_not": cell.why,
-                "runs": [
-                    {"id": s.run.id, "seed": s.run.seed, "state": s.state, "heartbeat": s.heartbeat, "note": s.note}
-                    for s in found
-                ],
-            })  # fmt: skip
+            cells.append(
+                {
+                    "row": cell.cell.row,
+                    "column": cell.cell.column,
+                    **counts(found),
+                    "why_not": cell.why,
+                    "runs": [
+                        {"id": s.run.id, "seed": s.run.seed, "state": s.state, "heartbeat": s.heartbeat, "note": s.note}
+                        for s in found
+                    ],
+                }
+            )
         out.append({"table": table.ref, **counts(states(planned[table.ref], entries, results)), "cells": cells})
     return {"tables": out}
 

@@ -45,11 +45,17 @@ class Stored:
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "format": FORMAT, "study": self.study, "figure": self.figure, "budget": self.budget,
-            "settings": dict(self.settings), "runs": [dict(run) for run in self.runs], "caption": self.caption,
+            "format": FORMAT,
+            "study": self.study,
+            "figure": self.figure,
+            "budget": self.budget,
+            "settings": dict(self.settings),
+            "runs": [dict(run) for run in self.runs],
+            "caption": self.caption,
             "claims": {name: {"holds": one.holds, "measured": one.measured} for name, one in self.claims.items()},
-            "numbers": dict(self.numbers), "panels": [panel.as_json() for panel in self.panels],
-        }  # fmt: skip
+            "numbers": dict(self.numbers),
+            "panels": [panel.as_json() for panel in self.panels],
+        }
 
     def text(self) -> str:
         """A panel and a measured value a line, so that a difference is read in a line too."""

@@ -40,11 +40,16 @@ def planned(found: Sequence[Study], budget: str, results: Path) -> list[dict[str
         if budget not in study.parts:
             continue
         part = study.part(budget)
-        rows.append({
-            "figure": study.figure, "study": study.name, "state": studies.state(study, results, budget),
-            "takes": part.takes, "command": studies.command(study, budget),
-            "runs": part.runs.command if part.runs else None,
-        })  # fmt: skip
+        rows.append(
+            {
+                "figure": study.figure,
+                "study": study.name,
+                "state": studies.state(study, results, budget),
+                "takes": part.takes,
+                "command": studies.command(study, budget),
+                "runs": part.runs.command if part.runs else None,
+            }
+        )
     return rows
 
 

@@ -29,8 +29,15 @@ budget=mini model=resnet20) or fields of the configuration (base_optimizer.lr=0.
 results_dir=results is where the runs are.
 """
 FLAGS = {"--format": True, "--out": True, "--yes": False}
-COMMANDS = {"list": ("--format",), "show": (), "diff": (), "curves": ("--out",), "export": ("--format", "--out"),
-            "publish": ("--out",),             "remove": ("--yes",)}  # fmt: skip
+COMMANDS = {
+    "list": ("--format",),
+    "show": (),
+    "diff": (),
+    "curves": ("--out",),
+    "export": ("--format", "--out"),
+    "publish": ("--out",),
+    "remove": ("--yes",),
+}
 
 
 @command

@@ -103,19 +103,29 @@ def row(one: Shown, fields: Sequence[str]) -> dict[str, Any]:
         kinds = ("last", "best", "best_epoch", *(kind for kind in ("picked", "picked_epoch") if kind in found))
         out |= {f"{metric.name}_{kind}": found.get(kind) for kind in kinds}
     return out | {
-        "passes": one.passes, "seconds": one.seconds, "finished": one.finished, "note": one.note,
+        "passes": one.passes,
+        "seconds": one.seconds,
+        "finished": one.finished,
+        "note": one.note,
         "folder": str(one.run.path),
-    }  # fmt: skip
+    }
 
 
 def _ended(entry: Mapping[str, Any], results: Path) -> Shown:
     overrides = entry.get("overrides", [])
     run = Run.at(results, entry["run_id"], overrides)
     return Shown(
-        run, entry["status"], entry.get("method") or _method_of(_naming(overrides)), entry["budget"],
-        {**dotted(entry["config"]), "seed": entry["seed"]}, tuple(m for m in described(entry) if m.result),
-        entry["metrics"], entry["passes"], entry["seconds"], entry.get("finished"),
-    )  # fmt: skip
+        run,
+        entry["status"],
+        entry.get("method") or _method_of(_naming(overrides)),
+        entry["budget"],
+        {**dotted(entry["config"]), "seed": entry["seed"]},
+        tuple(m for m in described(entry) if m.result),
+        entry["metrics"],
+        entry["passes"],
+        entry["seconds"],
+        entry.get("finished"),
+    )
 
 
 def _unfinished(run: Run) -> Shown:
@@ -132,9 +142,18 @@ def _unfinished(run: Run) -> Shown:
     results = results_of(described, epochs) if described else {}
     seconds = epochs[-1].get("time") if epochs else None
     return Shown(
-        run, state.name, config.method.name, config.budget.name, {**fields, "seed": config.seed}, described, results,
-        None, seconds, None, state.note,
-    )  # fmt: skip
+        run,
+        state.name,
+        config.method.name,
+        config.budget.name,
+        {**fields, "seed": config.seed},
+        described,
+        results,
+        None,
+        seconds,
+        None,
+        state.note,
+    )
 
 
 def _is(one: Shown, key: str, wanted: Any) -> bool:

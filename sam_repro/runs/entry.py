@@ -20,8 +20,15 @@ from sam_repro.tasks.described import described, recorded
 from sam_repro.tasks.metric import Metric
 
 ENDED = ("done", "collapsed")
-WHERE = ("dataset.root", "results_dir", "model.weights", "track.project", "track.entity", "hydra.run.dir",
-         "hydra.sweep.dir")  # fmt: skip
+WHERE = (
+    "dataset.root",
+    "results_dir",
+    "model.weights",
+    "track.project",
+    "track.entity",
+    "hydra.run.dir",
+    "hydra.sweep.dir",
+)
 
 
 class Values(TypedDict):
@@ -118,13 +125,26 @@ def values(
 
 _NUMBER = (int, float)
 _NEEDED: dict[str, type | tuple[type, ...]] = {
-    "run_id": str, "config": dict, "seed": int, "budget": str, "status": str, "metrics": dict, "passes": _NUMBER,
-    "seconds": _NUMBER, "recipe_version": int, "hardware": dict,
-}  # fmt: skip
+    "run_id": str,
+    "config": dict,
+    "seed": int,
+    "budget": str,
+    "status": str,
+    "metrics": dict,
+    "passes": _NUMBER,
+    "seconds": _NUMBER,
+    "recipe_version": int,
+    "hardware": dict,
+}
 _OPTIONAL: dict[str, type | tuple[type, ...]] = {
-    "finished": str, "overrides": list, "packages": dict, "git": (dict, type(None)), "described": list,
-    "method": str, "weights_sha256": str,
-}  # fmt: skip
+    "finished": str,
+    "overrides": list,
+    "packages": dict,
+    "git": (dict, type(None)),
+    "described": list,
+    "method": str,
+    "weights_sha256": str,
+}
 _LARGEST = 1e100  # no number of a run comes near it; squares and sums of larger ones leave the range of floats
 _DEEPEST = 20  # levels; a configuration has three, and what reads it recurses
 _SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can spell half a character, no file can hold it

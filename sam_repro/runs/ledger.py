@@ -35,8 +35,8 @@ from sam_repro.runs.entry import fault, shown
 FILE = "ledger.jsonl"
 VERSION = 1
 _LOCK_SECONDS = 60.0
-_UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOENT,
-               errno.ENXIO, errno.ELOOP)  # fmt: skip
+_NOT_OURS = (errno.EACCES, errno.EPERM, errno.EROFS)
+_NO_PLACE = (errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOENT, errno.ENXIO, errno.ELOOP)
 # Of file systems that have no locks: Lustre without `-o flock`, some network and user-space ones.
 _NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL)
 _MARKS = ("check", "imported")
@@ -194,7 +194,7 @@ def _open(path: Path) -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         return lines.open_to_append(path)
     except OSError as error:
-        if error.errno in _UNWRITABLE:
+        if error.errno in (*_NOT_OURS, *_NO_PLACE):
             raise UserError(f"can't write {path}: {error.strerror}; choose another results_dir") from error
         raise
 

@@ -84,19 +84,14 @@ def card(entry: Entry, config: Config, weights: str) -> str:
     else:
         model = data
     name = f"{method}-{data.replace(':', '-')}-{entry['run_id']}"
+    dataset = {"name": data, "type": data, "split": _split(config)}
+    result = {"task": {"type": kind}, "dataset": dataset, "metrics": _metrics(entry)}
     head = {
         "library_name": "sam_repro",
         "tags": [kind, "sharpness-aware-minimization", method],
         "datasets": [data],
-        "model-index": [{
-            "name": name,
-            "results": [{
-                "task": {"type": kind},
-                "dataset": {"name": data, "type": data, "split": _split(config)},
-                "metrics": _metrics(entry),
-            }],
-        }],
-    }  # fmt: skip
+        "model-index": [{"name": name, "results": [result]}],
+    }
     git = entry.get("git") or {}
     hardware = entry["hardware"].get("gpus") or [entry["hardware"].get("cpu") or "unknown processor"]
     facts = {

@@ -36,9 +36,15 @@ DEVICES: dict[str, tuple[float, float, float]] = {
 
 # Training images of the whole sets. A folder of one's own: as many as CIFAR has, for want of a better guess.
 IMAGES = {
-    "embedded": 10_000, "fashion_mnist": 60_000, "cifar10": 50_000, "cifar100": 50_000, "imagenet": 1_281_167,
-    "flowers102": 2_040, "pets": 3_680, "synthetic": 1_024,
-}  # fmt: skip
+    "embedded": 10_000,
+    "fashion_mnist": 60_000,
+    "cifar10": 50_000,
+    "cifar100": 50_000,
+    "imagenet": 1_281_167,
+    "flowers102": 2_040,
+    "pets": 3_680,
+    "synthetic": 1_024,
+}
 
 
 @dataclass(frozen=True)

@@ -55,12 +55,13 @@ _WORD = (str, int, float)  # a label may look like a number
 _LINE: Kinds = {"label": _WORD, "overrides": object, "metric": str, "unit": str, "footnote": str, "discrepancies": list}
 _OF_BOTH: Kinds = {"discrepancies": list, "n": int, "seeds": int, "baseline": _WORD, "experiment": str}
 _ROW: Kinds = _LINE | _OF_BOTH | {"claims": dict, "succeeded": dict}
-_TABLE: Kinds = _OF_BOTH | {
-    "title": str, "source": dict, "metric": str, "unit": str, "statistic": str, "kind": str, "overrides": object,
-    "columns": dict, "rows": dict, "cells": dict, "footnotes": list, "not_run": str, "points": list, "miniature": dict,
-    "margin": (int, float), "paired": bool, "tune": dict, "chosen": dict, "no_miniature": str,
-    "said": list,
-}  # fmt: skip
+_TABLE: Kinds = (
+    _OF_BOTH
+    | dict.fromkeys(("title", "metric", "unit", "statistic", "kind", "not_run", "no_miniature"), str)
+    | dict.fromkeys(("source", "columns", "rows", "cells", "miniature", "tune", "chosen"), dict)
+    | dict.fromkeys(("footnotes", "points", "said"), list)
+    | {"overrides": object, "margin": (int, float), "paired": bool}
+)
 _SOURCE: Kinds = {"paper": _WORD, "where": _WORD}
 
 

@@ -21,8 +21,16 @@ def draw(axis: Axes, panel: Panel, looks: Mapping[str, Look]) -> None:
     for number, series in enumerate(panel.series):
         place = [x + each * (number + 0.5) - WIDTH / 2 for x in numbers(series.x)]
         y = numbers(series.y)
-        axis.bar(place, y, each * 0.9, color=looks[series.label].colour, label=series.label, edgecolor="white",
-                 hatch=HATCHES[number % len(HATCHES)], lw=0)  # fmt: skip
+        axis.bar(
+            place,
+            y,
+            each * 0.9,
+            color=looks[series.label].colour,
+            label=series.label,
+            edgecolor="white",
+            hatch=HATCHES[number % len(HATCHES)],
+            lw=0,
+        )
         if series.low is not None and series.high is not None:
             low, high = numbers(series.low), numbers(series.high)
             below = [a - b for a, b in zip(y, low, strict=True)]

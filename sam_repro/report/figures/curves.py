@@ -19,8 +19,14 @@ def draw(axis: Axes, panel: Panel, looks: Mapping[str, Look]) -> None:
         if series.low is not None and series.high is not None:
             axis.fill_between(x, numbers(series.low), numbers(series.high), color=look.colour, alpha=0.2, lw=0)
         line, few = series.mark == "line", len(x) <= 12
-        axis.plot(x, y, color=look.colour, ls=look.dash if line else "", label=series.label,
-                  marker=look.mark if few or not line else "")  # fmt: skip
+        axis.plot(
+            x,
+            y,
+            color=look.colour,
+            ls=look.dash if line else "",
+            label=series.label,
+            marker=look.mark if few or not line else "",
+        )
 
 
 def numbers(values: Numbers) -> list[float]:

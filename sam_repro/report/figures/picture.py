@@ -69,8 +69,15 @@ def _figure(title: str, caption: str, panels: Sequence[Panel]) -> Figure:
             _panel(axis, panels[place], styles)
             handles |= dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
     if len(handles) > 1:
-        figure.legend(list(handles.values()), list(handles), loc="lower center", bbox_to_anchor=(0.5, written / height),
-                      ncols=across, frameon=False, borderaxespad=0)  # fmt: skip
+        figure.legend(
+            list(handles.values()),
+            list(handles),
+            loc="lower center",
+            bbox_to_anchor=(0.5, written / height),
+            ncols=across,
+            frameon=False,
+            borderaxespad=0,
+        )
     figure.suptitle("\n".join(textwrap.wrap(title, round(width * 12))), fontsize=10)
     figure.text(0.01, 0.06 / height, "\n".join(lines), fontsize=7, va="bottom", ha="left", linespacing=1.25)
     return figure

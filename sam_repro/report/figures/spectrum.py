@@ -21,8 +21,16 @@ def draw(axis: Axes, panel: Panel, looks: Mapping[str, Look]) -> None:
         x = numbers(series.x)
         if series.mark == "stems":
             axis.vlines(x, 0, STEM, transform=axis.get_xaxis_transform(), color=look.colour, lw=1, zorder=4)
-            axis.plot(x, [STEM] * len(x), ls="", marker=look.mark, color=look.colour, zorder=4,
-                      transform=axis.get_xaxis_transform(), label=series.label)  # fmt: skip
+            axis.plot(
+                x,
+                [STEM] * len(x),
+                ls="",
+                marker=look.mark,
+                color=look.colour,
+                zorder=4,
+                transform=axis.get_xaxis_transform(),
+                label=series.label,
+            )
             continue
         if series.low is not None and series.high is not None:
             axis.fill_between(x, numbers(series.low), numbers(series.high), color=look.colour, alpha=0.2, lw=0)
