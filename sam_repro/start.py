@@ -18,7 +18,6 @@ from sam_repro import CONFIGS, signals
 from sam_repro.config.compose import one_line, typed
 from sam_repro.config.overrides import readable
 from sam_repro.errors import INTERRUPTED, USER_ERROR, Shared, UserError, command, complain, end, hint
-from sam_repro.runs.outcome import objective
 from sam_repro.sweep.requeue import RunFailed, in_job, requeue
 from sam_repro.words import Words, parse
 
@@ -104,6 +103,7 @@ def _remote(node: DictConfig) -> float | None:
 def _train(node: DictConfig) -> tuple[int, float | None]:
     config = typed(node, HydraConfig.get().runtime.choices)
     from sam_repro.launch import launch
+    from sam_repro.runs.outcome import objective
 
     if HydraConfig.get().mode is RunMode.MULTIRUN and os.environ.get("RANK", "0") == "0":
         job = HydraConfig.get().job

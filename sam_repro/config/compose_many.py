@@ -1,23 +1,20 @@
 """Compose hundreds of cells in the time of a few: Hydra takes about 40 ms for each, whatever is in it.
 
-Cells are made of few parts: a model with its values, a method with its values. Hydra composes every option that they
-name once, all in one go, each under a key of its own; a cell's `Config` is put together from them. That is the same as
-composing the cell as long as an option of a group sets nothing outside its own group and looks at nothing there. What
-isn't so (a profile), or fails, is composed by itself: `sam_repro.config.compose` has the last word. An experiment is
-written out first, as the options and values that it is made of.
+Cells are made of few parts: a model with its values, a method with its values. The file of every option that they name
+is read once, and a cell's `Config` is put together from them. That is the same as composing the cell as long as an
+option of a group sets nothing outside its own group and looks at nothing there. What isn't so (a profile), or fails, is
+composed by itself: `sam_repro.config.compose` has the last word. An experiment is written out first, as the options and
+values that it is made of.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from typing import Any
 
-from hydra import compose as hydra_compose
-from hydra import initialize_config_dir
-from hydra.core.config_store import ConfigStore
-from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf import OmegaConf
@@ -31,8 +28,6 @@ from sam_repro.config.schema import Config
 from sam_repro.errors import UserError
 
 Part = tuple[str, Overrides]  # a field of Config and the overrides that concern it
-
-ConfigStore.instance().store(name="parts", node={})
 
 
 def compose_all(wanted: Iterable[Overrides]) -> dict[Overrides, Config | UserError]:
@@ -104,16 +99,25 @@ def _build(base: Any, parts: Iterable[Part]) -> dict[Part, Any]:
 
 
 def _options(wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Any]:
-    """What Hydra makes of each option of a group, its own defaults included."""
-    names = {group_option: f"option{number}" for number, group_option in enumerate(wanted)}
-    try:
-        GlobalHydra.instance().clear()
-        with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-            asked = [f"+{group}@{name}={option}" for (group, option), name in names.items()]
-            node = hydra_compose("parts", overrides=asked)
-    except Exception:
-        return {}
-    return {group_option: node[name] for group_option, name in names.items()}
+    """What the files of these options say. Left out are those of another form, which Hydra reads, or complains of."""
+    found = {}
+    for group, option in wanted:
+        with suppress(Exception):
+            found[group, option] = _option(group, option)
+    return found
+
+
+@cache
+def _option(group: str, option: str) -> Any:
+    """Plain values, on top of those of the option that it starts from; ValueError for any other defaults list."""
+    node: Any = OmegaConf.load(CONFIGS / group / f"{option}.yaml")
+    defaults = node.pop("defaults", None)
+    if defaults is None:
+        return node
+    start, itself = defaults
+    if itself != "_self_" or set(start) & set("@/ "):
+        raise ValueError(f"{group}/{option}")
+    return OmegaConf.merge(_option(group, start), node)
 
 
 @cache
