@@ -25,6 +25,8 @@ from sam_repro.runs.outcome import already, finished
 from sam_repro.runs.restore import restore
 from sam_repro.runs.run import Run
 
+START = "spawn"  # how the ranks' processes begin: CUDA does not survive a fork
+
 
 def launch(config: Config, overrides: Sequence[str] = ()) -> tuple[int, Run]:
     """Train the run, or say that it is done. Returns the exit code, and which run it was."""
@@ -69,11 +71,11 @@ def local_ranks(run: Run, config: Config) -> int:
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     store = TCPStore("127.0.0.1", port, is_master=True, wait_for_workers=False, master_listen_fd=listener.detach())
-    mistakes = get_context("spawn").SimpleQueue()
+    mistakes = get_context(START).SimpleQueue()
     # A rank takes the mask over: what comes before it listens waits until it does.
     signal.pthread_sigmask(signal.SIG_BLOCK, signals.STOPPING)
     context = start_processes(  # type: ignore[no-untyped-call]
-        _rank, args=(run, config, store.port, mistakes), nprocs=ranks, join=False, start_method="spawn"
+        _rank, args=(run, config, store.port, mistakes), nprocs=ranks, join=False, start_method=START
     )
     assert context is not None
 

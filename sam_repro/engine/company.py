@@ -53,7 +53,7 @@ class Company(threading.Thread):
                 end(LOST)
             heard, silent = beat, silent + 1 if beat == heard else 0
             if silent >= SILENCE and not self.closed.is_set():
-                self.give_up(f"rank {neighbour} has not answered for {silent * TICK:.0f} s")
+                self.give_up(f"rank {neighbour} has not answered for {silent * TICK:.0f} s", deaf=1)
 
     def obey(self) -> None:
         """End as another rank has told."""
@@ -72,22 +72,22 @@ class Company(threading.Thread):
                 return True
         return told == mine.encode()
 
-    def leave(self, code: int) -> NoReturn:
-        """End alone, the first of all: the others have heard of it, or three seconds have passed."""
+    def leave(self, code: int, deaf: int = 0) -> NoReturn:
+        """End alone, the first of all: all others that can have heard of it, or three seconds have passed."""
         self.closed.set()
         ends = time.monotonic() + 3 * TICK
         try:
-            while self.store.add("obeyed", 0) < self.world - 1 and time.monotonic() < ends:
+            while self.store.add("obeyed", 0) < self.world - 1 - deaf and time.monotonic() < ends:
                 time.sleep(0.05)
         except RuntimeError:
             pass
         end(code)
 
-    def end(self, code: int, tell: Callable[[], object]) -> NoReturn:
+    def end(self, code: int, tell: Callable[[], object], deaf: int = 0) -> NoReturn:
         """End this rank and with it all. Of several that end at once the first tells the user why."""
         if self.first(code):
             tell()
-            self.leave(code)
+            self.leave(code, deaf)
         self.closed.set()
         told = json.loads(self.store.get(_OVER))["code"]
         self.store.add("obeyed", 1)
@@ -100,9 +100,9 @@ class Company(threading.Thread):
         text = "".join(traceback.format_exception(error))
         self.end(LOST, lambda: print(text, end="", file=sys.stderr))
 
-    def give_up(self, why: str) -> NoReturn:
+    def give_up(self, why: str, deaf: int) -> NoReturn:
         said = f"{why}; the last checkpoint is kept, the same command goes on from it"
-        self.end(LOST, lambda: complain(said, every_rank=True))
+        self.end(LOST, lambda: complain(said, every_rank=True), deaf)
 
     def after_a_failed_collective(self) -> NoReturn:
         """Another rank has ended: as it told, or because it was killed."""
@@ -115,7 +115,7 @@ class Company(threading.Thread):
         except RuntimeError:
             end(LOST)
         gone = [str(rank) for rank in range(self.world) if before[rank] == after[rank] and rank != self.rank]
-        self.give_up(f"rank {', '.join(gone)} has gone" if gone else "the ranks have lost each other")
+        self.give_up(f"rank {', '.join(gone)} has gone" if gone else "the ranks have lost each other", deaf=len(gone))
 
     def _beats(self) -> list[int]:
         return [self.store.add(f"beat/{rank}", 0) for rank in range(self.world)]
