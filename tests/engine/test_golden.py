@@ -76,6 +76,7 @@ def test_the_methods_differ() -> None:
         assert len(same) == 1, same
 
 
+@pytest.mark.slow
 def test_one_golden_file_is_renewed_and_a_missing_one_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[__name__], "FOLDER", tmp_path)
     with pytest.raises(pytest.fail.Exception, match=r"no golden file: python tests/renew.py sam writes it"):

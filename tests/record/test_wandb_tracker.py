@@ -64,6 +64,7 @@ def record_run(folder: Path, records: list[dict[str, Any]], summary: dict[str, A
     return warnings
 
 
+@pytest.mark.slow
 def test_an_offline_run_and_its_resumption_read_back(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "run"
     event = {"kind": "event", "name": "skipped", "step": 2}

@@ -55,6 +55,7 @@ def test_an_altered_number_is_found(results: Path, tmp_path: Path, capsys: pytes
         assert ("is damaged" if name == "damage" else "its curve gives") in said
 
 
+@pytest.mark.slow
 def test_an_import_brings_the_curves_along(results: Path, tmp_path: Path) -> None:
     assert main(["import", str(results / "ledger.jsonl"), "--results-dir", str(tmp_path)]) == 0
     run = str(ledger(results)["run_id"])

@@ -30,6 +30,7 @@ def put(folder: Path, *entries: dict[str, Any]) -> Path:
     return folder / ledger.FILE
 
 
+@pytest.mark.slow
 def test_eight_writers_and_one_killed_in_the_middle(tmp_path: Path) -> None:
     script = (
         "import sys\n"
