@@ -15,12 +15,11 @@ and added to the run's line in the ledger, where the tables find it; of a publis
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -32,9 +31,8 @@ from sam_repro.config.rules import check
 from sam_repro.config.schema import AugmentConfig, BudgetConfig, Config
 from sam_repro.data.declared import DatasetConfig, LabelNoise, Source, Split
 from sam_repro.errors import UserError, command, nearest
-from sam_repro.files.atomic import write_atomic
 from sam_repro.runs import ledger
-from sam_repro.runs.entry import usable
+from sam_repro.runs.evaluations import keep
 from sam_repro.runs.publish import CARD
 from sam_repro.runs.run import Run, find_run
 from sam_repro.words import HELP, parse
@@ -65,9 +63,7 @@ def main(words: list[str]) -> int:
     # Before they are kept: whatever is wrong with the ledger, hours of work can be read on the screen.
     for name, value in found.items():
         print(f"{name:32} {value:8.2f}", flush=True)
-    if not run.done.exists():
-        write_atomic(run.evaluations, json.dumps(earlier(run.evaluations) | found, indent=2) + "\n")
-    elif not keep(run, found):
+    if not keep(run, found):
         print(
             f"warning: {run.results / ledger.FILE} has no line of run {run.id}, so no table shows these "
             f"numbers (they are in {run.evaluations}); start the run once more: that writes its line again",
@@ -246,33 +242,6 @@ def accuracy_on(model: nn.Module, data: DatasetConfig, config: Config, device: t
     few = replace(data, train_images=data.classes)
     task = Classification.load(replace(config, dataset=few, augment=AugmentConfig(), budget=BudgetConfig()), device)
     return evaluate(model, task, config, Ranks(0, 1, device))["test_accuracy"]
-
-
-def keep(run: Run, found: dict[str, float]) -> bool:
-    """In the run folder and, if the run has a line in the ledger, as a new line of it; returns whether it has.
-
-    Both under the ledger's lock: evaluations of one run on several sets may end together, and none may lose a number.
-    """
-    file = run.evaluations
-
-    def add(entry: ledger.Entry | None) -> ledger.Entry | None:
-        known = earlier(file) | found
-        write_atomic(file, json.dumps(known, indent=2) + "\n")
-        if entry is None or not usable([entry])[0]:
-            return None  # starting the run writes a line for it in either case
-        # Earlier ones too: the line may have been lost and written anew since.
-        metrics = {name: {"last": value, "best": value, "best_epoch": None} for name, value in known.items()}
-        return {**entry, "metrics": {**entry["metrics"], **metrics}}
-
-    return ledger.amend(run.results, run.id, add)
-
-
-def earlier(file: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(file.read_text()) if file.exists() else {}
-    except ValueError as error:
-        raise UserError(f"{file} is damaged ({error}): delete it and evaluate again") from error
-    return dict(found)
 
 
 if __name__ == "__main__":

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from inspect import get_annotations
-from typing import NoReturn
 
 import torch
 from omegaconf import OmegaConf
 from torch import Tensor
 
-from sam_repro import methods, models, own, signals
+from sam_repro import methods, models, own
 from sam_repro.config.budget import epochs, warmup_epochs
 from sam_repro.config.identity import as_values
 from sam_repro.config.schema import Config, Precision
@@ -30,26 +28,20 @@ from sam_repro.engine.setup import before_cuda, prepare
 from sam_repro.engine.state import TrainState
 from sam_repro.engine.step import Stepper
 from sam_repro.engine.task import Task
-from sam_repro.errors import DISK_FULL, FULL, INTERRUPTED, USER_ERROR, Shared, UserError, complain, end
-from sam_repro.files.atomic import in_the_way
+from sam_repro.errors import DISK_FULL, FULL, INTERRUPTED, USER_ERROR, Shared, UserError, complain
 from sam_repro.files.lines import encode_indented
-from sam_repro.machine import several_tasks
+from sam_repro.leased import forget, leased
 from sam_repro.record import Recorder, summarise, write_atomic
 from sam_repro.record.environment import environment
 from sam_repro.record.metrics import REMEDY, read
 from sam_repro.runs import archive, ledger
 from sam_repro.runs.entry import entry_of
-from sam_repro.runs.lease import DONE, FAILED, STOPPED, Lease, kept, to_train
 from sam_repro.runs.outcome import already, finished, in_words
 from sam_repro.runs.run import Run
 from sam_repro.tasks.classification.task import Classification
 from sam_repro.tasks.described import recorded
 from sam_repro.tasks.metric import Metric
 
-ALONE = (
-    "srun started several tasks of this command, and one of them trains this run already: for one run on 8 GPUs ask "
-    "for one task and runtime.ranks=8, or let srun start torchrun (docs/cluster.md)"
-)
 EXPENSIVE = 8  # passes a step, above which a run says its cost before it starts
 
 
@@ -147,10 +139,9 @@ def prepared(config: Config, ranks: Ranks) -> Loop:
     if config.dataset.evaluate_on is Split.both and task.validation is None:
         raise UserError("dataset.evaluate_on=both: this task has no validation set; leave it out")
     schedule = Schedule(config.schedule, config.base_optimizer.lr, steps, epochs(config), warmup_epochs(config))
-    state = TrainState(
-        model, method, optimizer, RunningStatistics(model, config.loop.batchnorm), LossScale(can_overflow),
-        shards=config.method.m and batch // config.method.m,
-    )  # fmt: skip
+    statistics, scale = RunningStatistics(model, config.loop.batchnorm), LossScale(can_overflow)
+    shards = config.method.m and batch // config.method.m
+    state = TrainState(model, method, optimizer, statistics, scale, shards=shards)
     stepper = Stepper(config, task, state, schedule, ranks, forward)
     return Loop(config, state, stepper, task, ranks)
 
@@ -183,8 +174,16 @@ def carry_out(run: Run, config: Config, loop: Loop) -> int:
             if not config.force:
                 raise Shared(f"{problem}; {REMEDY}") from misfit
             forget(run, ranks)
-    with Recorder(run.path, as_values(config), config.track, run.id, main=ranks.main, total_steps=steps,
-                  epochs=epochs(config), metric=metrics[0]) as recorder:  # fmt: skip
+    with Recorder(
+        run.path,
+        as_values(config),
+        config.track,
+        run.id,
+        main=ranks.main,
+        total_steps=steps,
+        epochs=epochs(config),
+        metric=metrics[0],
+    ) as recorder:
         # ---------------------------------------------------------------------- on from where an earlier start stopped
         for reason in rejected:
             recorder.incident("fell_back", reason=reason)
@@ -217,10 +216,16 @@ def carry_out(run: Run, config: Config, loop: Loop) -> int:
             recorder.flush()
             records = read(run.path)
             summary = summarise(
-                records, status, metrics=metrics, passes=loop.progress.step * passes, wall_seconds=loop.seconds(),
-                unit=task.unit, run_id=run.id, parameters=models.count_parameters(loop.state.model),
+                records,
+                status,
+                metrics=metrics,
+                passes=loop.progress.step * passes,
+                wall_seconds=loop.seconds(),
+                unit=task.unit,
+                run_id=run.id,
+                parameters=models.count_parameters(loop.state.model),
                 data=task.facts,
-            )  # fmt: skip
+            )
             recorder.close(summary)
             archive.keep(run)
             ledger.append(run.results, entry_of(run, config, records, summary, env))
@@ -229,64 +234,3 @@ def carry_out(run: Run, config: Config, loop: Loop) -> int:
         ranks.barrier()
         checkpoints.remove()
     return 0
-
-
-@contextmanager
-def leased(run: Run, ranks: Ranks) -> Iterator[bool]:
-    """Whether this run is ours to train; while it is, the main rank keeps its lease and says at last how it ended."""
-    lease, mistake = None, ""
-    if ranks.main:
-        try:
-            # What would be wrong after the training is better said before it.
-            ledger.probe(run.results)
-            curve = archive.path(run.results, run.id)
-            if blocked := in_the_way([*run.written(), curve], [run.path, run.checkpoints, curve.parent]):
-                raise UserError(blocked)
-            lease = to_train(run, lambda: bool(signals.received), lambda text: print(text, flush=True))
-        except UserError as error:
-            mistake = str(error)
-        except OSError as error:
-            if error.errno in FULL:
-                raise
-            mistake = f"results_dir={run.results} can't be written ({error.strerror}): choose another folder"
-        if lease is None and not mistake:
-            if several_tasks():
-                mistake = ALONE
-            else:
-                print(f"another process is training this run ({run.path}): wait for it, or stop it first", flush=True)
-    if mistake := ranks.share(mistake):
-        raise Shared(mistake)
-    ours = ranks.share(lease is not None)
-    if lease is None:
-        yield ours
-        return
-    with kept(lease, lost=lambda: lost(run)), ended(lease, run):
-        yield ours
-
-
-@contextmanager
-def ended(lease: Lease, run: Run) -> Iterator[None]:
-    state, error = STOPPED, ""
-    try:
-        yield
-        state = DONE if run.done.exists() else STOPPED
-    except Exception as mistake:
-        state, error = FAILED, f"{type(mistake).__name__}: {' '.join(str(mistake).split())[:300]}"
-        raise
-    finally:
-        with suppress(OSError):  # of a full disk; that this process is gone says enough
-            lease.end(state, error)
-
-
-def lost(run: Run) -> NoReturn:
-    """This process was taken for dead, as one that sleeps is. Its folder is another's now: not a byte more from us."""
-    print(f"another process has taken this run over ({run.path})", flush=True)
-    end(INTERRUPTED)
-
-
-def forget(run: Run, ranks: Ranks) -> None:
-    """What an earlier training of this run left: from here on it is an unfinished one, which goes on if stopped."""
-    if ranks.main:
-        for file in (run.done, run.summary, run.weights, run.events, run.evaluations, *run.kept_weights()):
-            file.unlink(missing_ok=True)
-    Checkpoints(run.checkpoints, ranks).remove()

@@ -18,11 +18,11 @@ from sam_repro.config.compose import compose
 from sam_repro.config.identity import as_values, run_id
 from sam_repro.engine.ranks import Ranks
 from sam_repro.errors import UserError
+from sam_repro.leased import leased
 from sam_repro.record.folder import RunFolder
 from sam_repro.runs import archive
 from sam_repro.runs.lease import latest
 from sam_repro.runs.run import Run, stored_runs
-from sam_repro.train import leased
 
 FILES = [name for name, value in vars(RunFolder).items() if isinstance(value, property)]
 
