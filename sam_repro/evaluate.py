@@ -27,6 +27,7 @@ from omegaconf.errors import OmegaConfBaseException
 from sam_repro import signals
 from sam_repro.config.compose import compose, one_line
 from sam_repro.config.groups import options as choices
+from sam_repro.config.reads import is_text
 from sam_repro.config.rules import check
 from sam_repro.config.schema import AugmentConfig, BudgetConfig, Config
 from sam_repro.data.declared import DatasetConfig, LabelNoise, Source, Split
@@ -58,6 +59,8 @@ def main(words: list[str]) -> int:
         return translate(config, run, Path(wanted["translate"]))
     if config.task is not None:
         raise UserError(f"run={run.id} learnt task={config.task}, which judges it after every epoch: see runs show")
+    if is_text(config):
+        raise UserError(f"run={run.id} learnt to translate: translate=FILE prints a file's translation")
     names = [n.strip() for n in wanted.get("on", config.dataset.name.value).strip("[]").split(",")]
     found = evaluations(config, run, names)
     # Before they are kept: whatever is wrong with the ledger, hours of work can be read on the screen.
@@ -175,7 +178,7 @@ def trained(config: Config, file: Path) -> nn.Module:
     from sam_repro import models
     from sam_repro.train import task_of
 
-    if config.task is None:
+    if config.task is None and not is_text(config):
         bare = replace(config.model, pretrained=False, weights=None, weights_sha256=None)
         model = models.build(bare, config.dataset.classes, config.dataset.image_size)
     else:

@@ -11,10 +11,10 @@ from omegaconf import OmegaConf
 from torch import Tensor
 
 from sam_repro import methods, models, own
-from sam_repro.config.budget import epochs, warmup_epochs
+from sam_repro.config.budget import epochs, warmup_epochs, warmup_steps
 from sam_repro.config.identity import as_values
 from sam_repro.config.schema import Config, Precision
-from sam_repro.data.declared import Split
+from sam_repro.data.declared import TEXT, Split
 from sam_repro.engine import optimizer as optimizers
 from sam_repro.engine.batchnorm import RunningStatistics
 from sam_repro.engine.checkpoint import Checkpoints, Misfit
@@ -100,7 +100,11 @@ def trained(run: Run, config: Config, ranks: Ranks) -> int:
 def task_of(config: Config, device: torch.device) -> Task:
     """What the run learns, its data loaded."""
     if config.task is None:
-        return Classification.load(config, device)
+        if config.dataset.name not in TEXT:
+            return Classification.load(config, device)
+        from sam_repro.tasks.translation.task import Translation
+
+        return Translation.load(config, device)
     made = own.load("task", config.task)(config, device)
     lacking = [name for name in (*get_annotations(Task), *vars(Task)) if name[0] != "_" and not hasattr(made, name)]
     if lacking:
@@ -138,7 +142,8 @@ def prepared(config: Config, ranks: Ranks) -> Loop:
     steps = min(steps, config.budget.max_steps or steps)
     if config.dataset.evaluate_on is Split.both and task.validation is None:
         raise UserError("dataset.evaluate_on=both: this task has no validation set; leave it out")
-    schedule = Schedule(config.schedule, config.base_optimizer.lr, steps, epochs(config), warmup_epochs(config))
+    warmup = warmup_epochs(config), warmup_steps(config)
+    schedule = Schedule(config.schedule, config.base_optimizer.lr, steps, epochs(config), *warmup)
     statistics, scale = RunningStatistics(model, config.loop.batchnorm), LossScale(can_overflow)
     shards = config.method.m and batch // config.method.m
     state = TrainState(model, method, optimizer, statistics, scale, shards=shards)

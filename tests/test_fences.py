@@ -70,6 +70,7 @@ LAYERS: tuple[tuple[str, int], ...] = (
     *((f"methods.{name}", 1) for name in ("spec", "axes", "option", "own", "moment", *AXES_OF_METHODS)),
     ("models.catalog", 1), ("models.cost", 1), ("data.declared", 1), ("data.listing", 1),
     ("data.layouts", 1), ("tasks.metric", 1), ("tasks.described", 1), ("tasks.classification.declared", 1),
+    ("tasks.translation.declared", 1), ("tasks.translation.text", 1),
     ("config", 2),
     ("record", 3),
     ("data.fetch", 6), ("data", 4), ("models", 4), ("methods", 4), ("engine", 5), ("tasks", 5),

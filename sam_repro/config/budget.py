@@ -26,6 +26,12 @@ def warmup_epochs(config: Config) -> float:
     return config.schedule.warmup_epochs * epochs(config) / recipe_epochs(config)
 
 
+def warmup_steps(config: Config) -> float | None:
+    """The same of a warm-up in steps."""
+    steps = config.schedule.warmup_steps
+    return None if steps is None else steps * epochs(config) / recipe_epochs(config)
+
+
 def within_budget(config: Config) -> Config:
     """The configuration with the budget's cap on batches applied: what a run trains and what its id is made of."""
     cap = config.budget.max_batch

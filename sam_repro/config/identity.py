@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from sam_repro.config.reads import unread
@@ -23,6 +24,7 @@ from sam_repro.data import listing
 from sam_repro.data.declared import Source
 from sam_repro.methods.spec import Spec
 from sam_repro.models.catalog import Architecture, draws, mixes_samples
+from sam_repro.tasks.translation import text
 
 RECIPE_VERSION = 1
 
@@ -60,8 +62,12 @@ def is_place(field: str) -> bool:
     return field in NOT_SCIENCE or field.partition(".")[0] in NOT_SCIENCE
 
 
-def run_id(config: Config, images: str | None = None) -> str:
-    return id_of(config, science(config, images))
+# Data of one's own is known by what is in it, under this name beside the fields of `dataset`.
+CONTENTS = {Source.folder: "images", Source.parallel: "sentences"}
+
+
+def run_id(config: Config, content: str | None = None) -> str:
+    return id_of(config, science(config, content))
 
 
 def ids_of_seeds(config: Config, seeds: Sequence[int]) -> list[str]:
@@ -78,10 +84,10 @@ def id_of(config: Config, science: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def science(config: Config, images: str | None = None) -> dict[str, Any]:
+def science(config: Config, content: str | None = None) -> dict[str, Any]:
     """The part of a configuration that changes its numbers, as nested plain values, defaults dropped.
 
-    images: which images dataset=folder had, where a record says so and the folder itself need not be there.
+    content: what dataset=folder or parallel held, where a record says so and the files need not be there.
     """
     found = _differing(as_values(_on_its_ranks(config)), _defaults(), "", NOT_SCIENCE | unread(config).keys())
     ranks = config.runtime.ranks
@@ -89,8 +95,8 @@ def science(config: Config, images: str | None = None) -> dict[str, Any]:
         found.setdefault("runtime", {})["ranks"] = ranks  # each chooses samples from its own share
     if config.runtime.compile and draws(config.model):
         found.setdefault("runtime", {})["compile"] = True  # its kernels draw other masks of the same seed
-    if config.dataset.name is Source.folder:
-        found["dataset"]["images"] = images or _images(config.dataset.root)
+    if name := CONTENTS.get(config.dataset.name):
+        found["dataset"][name] = content or _content(config.dataset.name, config.dataset.root, config.dataset.languages)
     if config.model.weights_sha256 is not None:
         found["model"]["weights"] = config.model.weights_sha256  # what is in the file counts, not where it lies
     return found
@@ -105,9 +111,9 @@ def _on_its_ranks(config: Config) -> Config:
 
 
 @cache
-def _images(root: str) -> str:
-    """Which images a folder holds, by names and contents: two data sets of one's own are two sciences."""
-    return listing.digest(root)
+def _content(source: Source, root: str, languages: tuple[str, str]) -> str:
+    """Of images by names and contents, of text by its lines: two data sets of one's own are two sciences."""
+    return listing.digest(root) if source is Source.folder else text.digest(Path(root).expanduser(), languages)
 
 
 @cache

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from operator import attrgetter
 
 from sam_repro.config.budget import recipe_epochs
-from sam_repro.config.reads import changes_rate
-from sam_repro.config.schema import Config, Precision
+from sam_repro.config.reads import changes_rate, is_text
+from sam_repro.config.schema import AugmentConfig, Config, Precision
 from sam_repro.data.declared import Source, Split
 from sam_repro.errors import UserError
+from sam_repro.models.catalog import Architecture
 from sam_repro.models.catalog import problems as model_problems
 from sam_repro.own import is_named
 
@@ -21,6 +22,11 @@ _AT_LEAST: dict[str, int] = {
     "dataset.test_images": 1,
     "schedule.epochs": 1,
     "schedule.plain_epochs": 1,
+    "schedule.warmup_steps": 1,
+    "dataset.text.merges": 0,
+    "dataset.text.longest": 1,
+    "decoding.beam": 1,
+    "decoding.limit_extra": 0,
     "augment.crop": 0,
     "augment.cutout": 0,
     "augment.randaugment_ops": 1,
@@ -53,6 +59,9 @@ _WITHIN: dict[str, tuple[float, float]] = {
     "base_optimizer.eps": (0.0, 1.0),
     "schedule.warmup_epochs": (0.0, 1e6),
     "dataset.crop_share": (1e-3, 1.0),
+    "dataset.text.ratio": (1.0, 1e6),
+    "decoding.length_penalty": (0.0, 10.0),
+    "decoding.limit_factor": (0.0, 100.0),
     "augment.resized_crop": (0.0, 1.0),
     "augment.randaugment_magnitude": (0.0, 30.0),
     "augment.mixup": (0.0, 1e3),
@@ -114,6 +123,7 @@ def _ranges(c: Config) -> Iterator[tuple[str, bool, str]]:
 def _between(c: Config) -> Iterator[tuple[str, bool, str]]:
     """Of fields of several groups."""
     yield from _of_shares(c)
+    yield from _of_text(c)
     yield from _of_images(c)
     optimizer, runtime = c.base_optimizer, c.runtime
     unmoved = optimizer.nesterov and not optimizer.momentum
@@ -124,6 +134,8 @@ def _between(c: Config) -> Iterator[tuple[str, bool, str]]:
     yield "task", not is_named(c.task or "a:b"), f"must be package.module:attribute, or null; is {c.task!r}"
     recipe = recipe_epochs(c)
     yield "schedule.warmup_epochs", c.schedule.warmup_epochs > recipe, f"exceeds the run's {recipe} epochs"
+    twice = c.schedule.warmup_epochs > 0 and c.schedule.warmup_steps is not None
+    yield "schedule.warmup_steps", twice, "and schedule.warmup_epochs are the same warm-up: leave one of them out"
     still = c.method.follows_lr and not changes_rate(c)
     needed = "which needs a learning rate that moves: schedule.decay is constant"
     yield "method.radius", still, f"is {c.method.radius}, {needed}"
@@ -144,6 +156,24 @@ def _of_shares(c: Config) -> Iterator[tuple[str, bool, str]]:
         yield "method.m", whole, f"is {m}, but the full gradient has no shards: leave method.m out"
     no_larger = larger is not None and larger <= batch
     yield "method.ascent_batch", no_larger, f"is {larger} and must exceed loop.batch_size={batch}"
+
+
+def _of_text(c: Config) -> Iterator[tuple[str, bool, str]]:
+    """Text goes with a Transformer, and with nothing that is done to images; images with other models."""
+    if c.task is not None:
+        return
+    data, name, translates = c.dataset, c.dataset.name.value, c.model.architecture is Architecture.transformer
+    if not is_text(c):
+        yield "model.architecture", translates, f"is transformer, for text: dataset={name} is images"
+        return
+    remedy = f"for images: add model=transformer, or model=transformer_small, to dataset={name}"
+    yield "model.architecture", not translates, f"is {c.model.architecture.value}, {remedy}"
+    for key in ("source", "target"):
+        lacking = data.name is Source.parallel and not getattr(data, key)
+        yield f"dataset.{key}", lacking, f"must name a language for dataset=parallel, as its files end in it: {key}=de"
+    for key in ("crop", "flip", "cutout", "resized_crop", "policy", "mixup", "cutmix"):
+        value, off = getattr(c.augment, key), getattr(AugmentConfig(crop=0, flip=False), key)
+        yield f"augment.{key}", value != off, f"is for images: leave augment=none for dataset={name}"
 
 
 def _of_images(c: Config) -> Iterator[tuple[str, bool, str]]:

@@ -14,6 +14,7 @@ from typing import Any
 from sam_repro.data.declared import DatasetConfig as DatasetConfig
 from sam_repro.methods.spec import Spec
 from sam_repro.models.catalog import ModelConfig as ModelConfig
+from sam_repro.tasks.translation.declared import DecodingConfig as DecodingConfig
 
 
 @dataclass
@@ -66,6 +67,7 @@ class ScheduleConfig:
     decay: Decay = Decay.cosine
     per: Unit = Unit.step
     warmup_epochs: float = 0.0  # linear, from lr * warmup_start
+    warmup_steps: int | None = None  # the same, where a recipe counts it in steps
     warmup_start: float = 0.0
     final: float = 0.0  # the last learning rate, as a share of the peak
 
@@ -100,7 +102,7 @@ class BudgetConfig:
     name: str = "paper"
     epochs: float = 1.0  # times the recipe's
     max_epochs: int | None = None
-    train_images: int | None = None  # at most that many
+    train_images: int | None = None  # at most that many, or pairs of sentences
     test_images: int | None = None
     max_steps: int | None = None  # ends an epoch early (debug=limit)
     max_batch: int | None = None  # caps batches, micro-batches and m, so that a large-batch recipe still has a step
@@ -126,7 +128,7 @@ class Loss(Enum):
 
 @dataclass
 class LoopConfig:
-    batch_size: int = 128  # samples a step, over all ranks
+    batch_size: int = 128  # samples a step, over all ranks; of text this and the next two count tokens
     micro_batch: int | None = None  # samples a forward pass; null: a rank's whole share. Batch norm sees that many
     eval_batch: int = 512
     loss: Loss = Loss.softmax
@@ -206,6 +208,7 @@ class Config:
     base_optimizer: BaseOptimizerConfig = field(default_factory=BaseOptimizerConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     augment: AugmentConfig = field(default_factory=AugmentConfig)
+    decoding: DecodingConfig = field(default_factory=DecodingConfig)
     budget: BudgetConfig = field(default_factory=BudgetConfig)
     loop: LoopConfig = field(default_factory=LoopConfig)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)

@@ -17,6 +17,12 @@ class Source(Enum):
     pets = "pets"
     synthetic = "synthetic"  # random pixels and balanced labels, any size and number of classes: for trials and timing
     own = "own"  # the user's, by its `reader`
+    grammar = "grammar"  # pairs of sentences of a small grammar, inside the package
+    iwslt14 = "iwslt14"  # root/iwslt14/train|valid|test.de|.en, as `sam-repro fetch iwslt14` makes it
+    parallel = "parallel"  # root/train|valid|test.<source>|.<target>, lines that belong together, plain or gzip
+
+
+TEXT = (Source.grammar, Source.iwslt14, Source.parallel)  # to be translated; all others are images
 
 
 class Split(Enum):
@@ -37,6 +43,8 @@ FOLDERS = {
     Source.flowers102: ("flowers-102",),
     Source.pets: ("oxford-iiit-pet",),
     Source.folder: ("",),
+    Source.iwslt14: ("iwslt14",),
+    Source.parallel: ("",),
 }
 
 
@@ -48,6 +56,18 @@ class LabelNoise:
 
 
 @dataclass
+class TextConfig:
+    """How parallel text becomes numbers."""
+
+    merges: int = 10_000  # of byte-pair encoding, learnt on the training pairs alone
+    joint: bool = True  # one list of merges for both languages; each has a dictionary of its own either way
+    moses: bool = True  # tokenise as Moses does; false: the text's words are the tokens
+    lower: bool = True  # no capitals, in training and in the references
+    longest: int = 175  # training pairs with more tokens on a side are left out
+    ratio: float = 1.5  # and those of which one side has more than so many times the other's tokens
+
+
+@dataclass
 class DatasetConfig:
     name: Source = Source.embedded
     root: str = "data"  # where the files are; not part of a run's identity
@@ -55,7 +75,7 @@ class DatasetConfig:
     image_size: int = 32
     mean: list[float] = field(default_factory=lambda: [0.5, 0.5, 0.5])
     std: list[float] = field(default_factory=lambda: [0.5, 0.5, 0.5])
-    train_images: int | None = None  # a fixed, class-balanced subset; null: all
+    train_images: int | None = None  # a fixed, class-balanced subset; of text, the first pairs; null: all
     test_images: int | None = None
     stream: bool = False  # read and decode in worker processes while training, instead of once into memory
     fit: Fit = Fit.crop  # how an image of another size becomes image_size pixels
@@ -66,3 +86,11 @@ class DatasetConfig:
     validation: float = 0.1  # share of the training set held out when evaluate_on=validation or both
     label_noise: LabelNoise = field(default_factory=LabelNoise)
     reader: str | None = None  # own: package.module:attribute, called with `root` and `image_size`
+    source: str | None = None  # parallel: the language that is translated, by the end of its files' names: de
+    target: str | None = None  # parallel: the language that it is translated into
+    text: TextConfig = field(default_factory=TextConfig)
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """(source, target) of parallel text."""
+        return (self.source or "", self.target or "") if self.name is Source.parallel else ("de", "en")

@@ -16,6 +16,7 @@ class Schedule:
     steps_per_epoch: int
     epochs: int
     warmup_epochs: float = 0.0
+    warmup_steps: float | None = None  # in their place
 
     @property
     def steps(self) -> int:
@@ -34,7 +35,7 @@ class Schedule:
 
     @property
     def _warmup(self) -> float:
-        return self.warmup_epochs * self.steps_per_epoch
+        return self.warmup_epochs * self.steps_per_epoch if self.warmup_steps is None else self.warmup_steps
 
     def _held(self, step: int) -> int:
         """The step whose learning rate this step has: its epoch's first, where the rate is held during an epoch."""

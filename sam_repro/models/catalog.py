@@ -21,6 +21,7 @@ class Architecture(Enum):
     densenet = "densenet"  # DenseNet-121
     vgg = "vgg"  # VGG16/19 with batch norm, head by `head`
     pyramidnet = "pyramidnet"  # widened by `alpha` in equal parts over its blocks
+    transformer = "transformer"  # Vaswani et al.'s, for text: `depth` layers each in its encoder and its decoder
     timm = "timm"  # any model of timm, by its `name`: ViT and DeiT too
     own = "own"  # the user's, by its `name`: package.module:attribute, called with `classes` and `image_size`
 
@@ -44,14 +45,18 @@ class ModelConfig:
     architecture: Architecture = Architecture.resnet_cifar
     name: str | None = None  # timm: the model's name there, `convnext_tiny` say; own: where it is; null for all others
     depth: int | None = 8  # layers
-    width: int | None = 32  # resnet_cifar: channels of stage 1; wrn: widening factor; resnext_cifar: channels a group
+    width: int | None = (
+        32  # resnet_cifar: of stage 1; wrn: widening factor; resnext_cifar: of a group; transformer: of a state
+    )
     stem: Stem | None = Stem.strided  # resnet_cifar, resnet, densenet
     groups: int | None = None  # resnext_cifar
     head: Head | None = None  # vgg
+    heads: int | None = None  # transformer: of an attention
+    ffn: int | None = None  # transformer: hidden units of a feed-forward layer
     bottleneck: bool = False  # pyramidnet: blocks of 1x1, 3x3, 1x1 and not of two 3x3
     alpha: int | None = None  # pyramidnet: channels added from the first block to the last
     shakedrop: float = 0.0  # pyramidnet: chance that the last block is shaken, rising linearly with depth; 0: never
-    dropout: float = 0.0  # wrn: inside the blocks; timm: before the classifier
+    dropout: float = 0.0  # wrn: inside the blocks; timm: before the classifier; transformer: of every sublayer
     drop_path: float = 0.0  # timm: stochastic depth
     pretrained: bool = False  # resnet with its ImageNet stem, timm: timm's published weights, downloaded
     head_bias: float | None = None  # of the classifier at the start, for every class; null: as the model has it
@@ -68,10 +73,11 @@ TAKES: dict[Architecture, frozenset[str]] = {
     Architecture.densenet: frozenset({"depth", "stem"}),
     Architecture.vgg: frozenset({"depth", "head"}),
     Architecture.pyramidnet: frozenset({"depth", "alpha", "bottleneck", "shakedrop"}),
+    Architecture.transformer: frozenset({"depth", "width", "heads", "ffn", "dropout"}),
     Architecture.timm: frozenset({"name", "dropout", "drop_path", "pretrained"}),
     Architecture.own: frozenset({"name"}),
 }
-NEEDS = ("name", "depth", "width", "stem", "groups", "head", "alpha")  # never null where they are taken
+NEEDS = ("name", "depth", "width", "stem", "groups", "head", "heads", "ffn", "alpha")  # never null where they are taken
 EVERY = frozenset({"head_bias", "weights", "weights_sha256"})
 NEUTRAL = {"bottleneck": False, "shakedrop": 0.0, "dropout": 0.0, "drop_path": 0.0, "pretrained": False}
 NAMED = {Architecture.timm: "convnext_tiny", Architecture.own: "mypkg.nets:tiny"}  # examples of a name
@@ -94,6 +100,8 @@ BUT_WITH = ("_resnet", "_mci")
 def mixes_samples(model: ModelConfig) -> bool:
     """Whether a sample's output in training depends on those that share its forward pass: by batch norm, or because
     dropout and its like draw once for all of them. Where a name does not tell, yes."""
+    if model.architecture is Architecture.transformer:
+        return model.dropout > 0
     if model.architecture is not Architecture.timm or model.dropout or model.drop_path:
         return True
     name = model.name or ""
@@ -142,7 +150,7 @@ def _values(model: ModelConfig) -> list[tuple[str, str]]:
     if architecture in STEMS and model.stem not in STEMS[architecture]:
         names = " or ".join(stem.value for stem in STEMS[architecture])
         found.append(("stem", f"must be {names} for {kind}"))
-    for field in ("width", "groups", "alpha"):
+    for field in ("width", "groups", "heads", "ffn", "alpha"):
         value = getattr(model, field)
         if value is not None and value < 1:
             found.append((field, f"must be at least 1, is {value}"))
@@ -150,6 +158,12 @@ def _values(model: ModelConfig) -> list[tuple[str, str]]:
         share = getattr(model, field)
         if not 0 <= share < 1:
             found.append((field, f"must be in [0, 1), is {share:g}"))
+    if model.architecture is Architecture.transformer:
+        if (model.width or 0) % (2 * (model.heads or 1)):
+            found.append(("width", f"must be a multiple of twice model.heads={model.heads}, is {model.width}"))
+        for field in ("head_bias", "weights"):
+            if getattr(model, field) is not None:
+                found.append((field, f"is not taken by {kind}: set it to null"))
     if model.weights is None and model.weights_sha256 is not None:
         found.append(("weights_sha256", "goes with model.weights: leave it out"))
     if model.head_bias is not None and (model.pretrained or model.weights is not None):

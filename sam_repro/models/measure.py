@@ -64,6 +64,8 @@ def table() -> list[dict[str, Any]]:
         assert isinstance(config, ModelConfig)
         if config.architecture in (Architecture.timm, Architecture.own) and config.name is None:
             continue  # a door to many models, and none itself
+        if config.architecture is Architecture.transformer:
+            continue  # of tokens, not images: tasks/translation/declared.py counts it
         image_size = 224 if config.architecture is Architecture.timm or file.stem == "resnet50_imagenet" else 32
         rows.append(
             {"model": file.stem, "image_size": image_size, "settings": settings(config)} | _row(config, image_size)

@@ -132,7 +132,7 @@ def _unfinished(run: Run) -> Shown:
     state = state_of(run)
     try:
         config = run.stored()
-        fields = dotted(science(config, images="unread"))
+        fields = dotted(science(config, content="unread"))
         described = tuple(metric for metric in run.metrics_described() if metric.result)
     except UserError:  # a folder that a scheduler made, or one that was damaged
         return Shown(run, state.name, "", "", {}, (), {}, note=state.note)

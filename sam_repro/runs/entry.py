@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NotRequired, TypedDict, cast
 
-from sam_repro.config.identity import RECIPE_VERSION
+from sam_repro.config.identity import CONTENTS, RECIPE_VERSION
 from sam_repro.config.schema import Config
 from sam_repro.runs.digest import digest
 from sam_repro.runs.run import Run
@@ -208,10 +208,9 @@ def fault(line: Mapping[str, Any]) -> str | None:
 def _inner_fault(line: Mapping[str, Any]) -> str | None:
     """Of the values inside the parts, those that somebody computes with."""
     dataset = line["config"].get("dataset")
-    texts = {
-        "git.sha": (line.get("git") or {}).get("sha"),
-        "config.dataset.images": dataset.get("images") if isinstance(dataset, dict) else None,
-    }
+    texts = {"git.sha": (line.get("git") or {}).get("sha")}
+    for name in CONTENTS.values():
+        texts[f"config.dataset.{name}"] = dataset.get(name) if isinstance(dataset, dict) else None
     for key, text in texts.items():
         if not isinstance(text, str | None):
             return f"has {key}={_short(text)}"

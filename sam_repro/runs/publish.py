@@ -16,6 +16,7 @@ import yaml
 from omegaconf import OmegaConf
 
 from sam_repro.config.identity import as_values
+from sam_repro.config.reads import is_text
 from sam_repro.config.schema import Config
 from sam_repro.data.declared import Split
 from sam_repro.errors import UserError
@@ -75,12 +76,14 @@ def card(entry: Entry, config: Config, weights: str) -> str:
     """Markdown with its head in YAML."""
     data, method = config.dataset.name.value, config.method.name
     kind = "image-classification"
-    if config.task is not None:
+    if is_text(config):
+        kind = "translation"
+    elif config.task is not None:
         data = kind = config.task.partition("@")[0]
     model = config.model.name or f"{config.model.architecture.value} {config.model.depth or ''}".strip()
     again = shlex.join(["sam-repro", *entry.get("overrides", [])])
     if config.task is None:
-        again += f"\nsam-repro evaluate run=FOLDER on={data}"
+        again += f"\nsam-repro evaluate run=FOLDER {'translate=FILE' if is_text(config) else f'on={data}'}"
     else:
         model = data
     name = f"{method}-{data.replace(':', '-')}-{entry['run_id']}"

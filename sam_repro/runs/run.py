@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from sam_repro.config.compose import one_line
-from sam_repro.config.identity import id_of, science
+from sam_repro.config.identity import CONTENTS, id_of, science
 from sam_repro.config.schema import Config
 from sam_repro.errors import UserError, nearest
 from sam_repro.files.read import DamagedError, read_json, read_yaml
@@ -84,16 +84,17 @@ _BROKEN = (ValueError, TypeError, LookupError, AttributeError, RecursionError, O
 
 
 def config_of(stored: Any, where: str) -> tuple[Config, str | None]:
-    """Of a stored configuration, whole or its science alone; and which images dataset=folder had, if it says so."""
+    """Of a stored configuration, whole or its science alone; and what data of one's own held, if it says so."""
     try:
         node = OmegaConf.create(stored)
-        images = node.dataset.pop("images") if OmegaConf.select(node, "dataset.images") else None
+        said = [name for name in CONTENTS.values() if OmegaConf.select(node, f"dataset.{name}")]
+        content = node.dataset.pop(said[0]) if said else None
         config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Config), node))
         if not isinstance(config, Config):
             raise TypeError("no mapping of its fields")
         for axis, wrong in misnamed(config.method.said):
             raise ValueError(f"method.{axis} {wrong}")
-        return replace(config, method=config.method.concise()), images
+        return replace(config, method=config.method.concise()), content
     except _BROKEN as error:
         raise _no_configuration(where, error) from error
 

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 from sam_repro import own
 from sam_repro.config.budget import epochs
+from sam_repro.config.reads import is_text
 from sam_repro.config.schema import Config, Optimizer, Precision
 from sam_repro.data.declared import Split
 from sam_repro.errors import UserError, hint
 from sam_repro.machine import cores, gpu_name, has_gpus
 from sam_repro.models.catalog import Architecture
 from sam_repro.models.cost import ModelCost, lookup
+from sam_repro.tasks.translation import declared as translation
 
 # Shares of the peak that training commonly reaches: transformers are matrix products, convolutions less so.
 TRANSFORMER, CONVOLUTION = 0.35, 0.15
@@ -101,14 +103,20 @@ def cost(config: Config) -> Cost:
     if model is not None:
         flops = passes * batch * 6.0 * model.macs
         memory = SLACK * model.training_bytes(at_once, half, _bytes_a_parameter(config)) / 2**30
-    busy = TRANSFORMER if config.model.architecture is Architecture.timm else CONVOLUTION
+    transformers = (Architecture.timm, Architecture.transformer)
+    busy = TRANSFORMER if config.model.architecture in transformers else CONVOLUTION
     shards, ranks = -(-share // at_once), config.runtime.ranks
     threads = config.runtime.threads or cores()
-    return Cost(steps, passes, flops, memory, busy, config.model.depth or 0, half, shards, ranks, threads)
+    layers = config.model.depth or 0
+    if config.model.architecture is Architecture.transformer:
+        layers *= 5  # two sublayers of the encoder and three of the decoder, each as long as a convolution's
+    return Cost(steps, passes, flops, memory, busy, layers, half, shards, ranks, threads)
 
 
 def model_cost(config: Config) -> ModelCost | None:
     """Of an example. A task of one's own may say it, by a function `cost` of the configuration."""
+    if is_text(config):
+        return translation.cost(config.model, translation.DICTIONARIES[_corpus(config)])
     if config.task is None:
         return lookup(config.model, config.dataset.classes, config.dataset.image_size)
     told = getattr(own.load("task", config.task), "cost", None)
@@ -117,16 +125,26 @@ def model_cost(config: Config) -> ModelCost | None:
 
 
 def train_examples(config: Config) -> int:
-    """An epoch's: what is held out is taken first, then the subset and the budget's.
+    """An epoch's images, or tokens: what is held out is taken first, then the subset and the budget's.
 
     A task of one's own may say it, by a function `examples` of the configuration.
     """
     if config.task is not None and (told := getattr(own.load("task", config.task), "examples", None)):
         return int(told(config))
+    if is_text(config):
+        tokens, pairs = translation.TOKENS[_corpus(config)], translation.PAIRS[_corpus(config)]
+        few = min(pairs, config.dataset.train_images or pairs, config.budget.train_images or pairs)
+        return tokens * few // pairs
     images = IMAGES.get(config.dataset.name.value, 50_000)
     if config.dataset.evaluate_on is not Split.test:
         images -= round(images * config.dataset.validation)
     return min(images, config.dataset.train_images or images, config.budget.train_images or images)
+
+
+def _corpus(config: Config) -> str:
+    """The one whose size is known, or is guessed to be this one's."""
+    name = config.dataset.name.value
+    return name if name in translation.TOKENS else "iwslt14"
 
 
 def _bytes_a_parameter(config: Config) -> int:

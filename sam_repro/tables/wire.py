@@ -13,8 +13,7 @@ from typing import Any
 
 from sam_repro.config.schema import Config
 from sam_repro.errors import UserError, hint
-from sam_repro.models.cost import lookup
-from sam_repro.tables.cost import cost
+from sam_repro.tables.cost import cost, model_cost
 from sam_repro.tables.plan import Planned
 
 
@@ -69,7 +68,7 @@ def collectives(config: Config, ranks: int = 1) -> float:
 def exchange(config: Config, device: str, link: Link) -> Exchange | None:
     """None where the model's size is not known, or its batch can't be shared among so many."""
     batch, m = config.loop.batch_size, config.method.m
-    model = lookup(config.model, config.dataset.classes, config.dataset.image_size)
+    model = model_cost(config)
     if model is None or batch % link.ranks or (m is not None and (batch // m) % link.ranks):
         return None
     spent = cost(replace(config, runtime=replace(config.runtime, ranks=link.ranks)))

@@ -8,7 +8,7 @@ import pytest
 import torch
 from rig import config, net, stepper
 
-from sam_repro.config.budget import epochs, warmup_epochs
+from sam_repro.config.budget import epochs, warmup_epochs, warmup_steps
 from sam_repro.config.compose import compose
 from sam_repro.config.schema import Decay, ScheduleConfig, Unit
 from sam_repro.engine.schedule import Schedule
@@ -78,3 +78,15 @@ def test_a_moment_says_whether_the_rate_warms_up() -> None:
         s = Schedule(ScheduleConfig(per=per), 1.0, 10, 4, warmup_epochs=2.0)
         assert [s.at(step).warms_up for step in (0, 19, 20, 39)] == [True, True, False, False], per
     assert not Schedule(ScheduleConfig(), 1.0, 10, 4).at(0).warms_up
+
+
+def test_a_warmup_in_steps_is_as_long_as_the_recipe_says_and_scales_with_the_run() -> None:
+    """fairseq's inverse_sqrt: peak min(t / w, sqrt(w / t)) after t of w steps of warm-up."""
+    c = compose(["schedule=asam_iwslt14", "base_optimizer.lr=5e-4"])
+    s = Schedule(c.schedule, 5e-4, 1100, epochs(c), warmup_epochs(c), warmup_steps(c))
+    for step in (0, 1000, 4000, 16_000, 49_000):
+        assert s.lr(step) == pytest.approx(5e-4 * min(step / 4000, math.sqrt(4000 / max(1, step)))), step
+    assert s.at(3999).warms_up
+    assert not s.at(4000).warms_up
+    assert warmup_steps(compose(["schedule=asam_iwslt14", "schedule.epochs=40", "budget.epochs=0.1"])) == 400
+    assert warmup_steps(compose([])) is None

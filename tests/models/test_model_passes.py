@@ -16,7 +16,8 @@ from sam_repro.models.layers import Sliced, slice_narrow
 from sam_repro.models.pyramidnet import PyramidNet
 
 IMAGENET = ("vit_s16", "vit_b16", "deit_s", "resnet50_imagenet")
-CIFAR = sorted({file.stem for file in (CONFIGS / "model").glob("*.yaml")} - {"timm", "own", *IMAGENET})
+OTHERS = ("timm", "own", "transformer", "transformer_small")  # of many models, and of text
+CIFAR = sorted({file.stem for file in (CONFIGS / "model").glob("*.yaml")} - {*OTHERS, *IMAGENET})
 SMALL = ("resnet8", "resnet20", "wrn_28_2", "vgg16_bn_fsam", "densenet121_cifar", "resnext29_32x4d")
 
 

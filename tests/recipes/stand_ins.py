@@ -13,10 +13,12 @@ from scipy.io import savemat
 from sam_repro.data.declared import Source
 from sam_repro.data.imagenet import wnids
 from sam_repro.data.layouts import LAYOUTS
+from sam_repro.tasks.translation import grammar
+from sam_repro.tasks.translation.text import SPLITS
 
 
 def write_all(root: Path, patch: pytest.MonkeyPatch) -> None:
-    """CIFAR-10 and -100, ImageNet, Flowers-102 and Pets, a few images a class at most, under one root.
+    """CIFAR-10 and -100, ImageNet, Flowers-102 and Pets, a few images a class at most, and IWSLT'14, under one root.
 
     The tables of official sizes and digests are pointed at the stand-ins: nothing of the reading code is replaced.
     """
@@ -26,6 +28,15 @@ def write_all(root: Path, patch: pytest.MonkeyPatch) -> None:
     _imagenet(root / "imagenet")
     _flowers(root / "flowers-102", patch)
     _pets(root / "oxford-iiit-pet")
+    _iwslt14(root / "iwslt14")
+
+
+def _iwslt14(root: Path) -> None:
+    root.mkdir(parents=True, exist_ok=True)
+    for split in SPLITS:
+        pairs = [grammar.sentence(SPLITS.index(split), number) for number in range(40)]
+        for side, language in enumerate(("de", "en")):
+            (root / f"{split}.{language}").write_text("".join(pair[side] + "\n" for pair in pairs), encoding="utf-8")
 
 
 def _imagenet(root: Path) -> None:

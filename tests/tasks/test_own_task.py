@@ -179,7 +179,7 @@ def test_a_task_that_is_none_is_one_line(words: str, message: str) -> None:
 
 def test_a_task_of_ones_own_is_known_by_its_source_and_one_of_the_project_by_its_name() -> None:
     assert re.fullmatch(r"nextchar\.task:NextCharacter@[0-9a-f]{12}", str(compose([NAME]).task))
-    shipped = "sam_repro.tasks.translation.task:Embedded"
+    shipped = "sam_repro.tasks.classification.task:Classification"
     assert compose([f"task={shipped}"]).task == shipped
 
 

@@ -52,6 +52,11 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.source)
 
+    def first(self, *limits: int | None) -> Pairs:
+        """As many as the smallest of the limits that are given."""
+        n = min([len(self), *(limit for limit in limits if limit is not None)])
+        return Pairs(*(Side(side.ids, side.starts[: n + 1]) for side in (self.source, self.target)))
+
 
 class Vocabulary:
     """One language: text to ids and back, by what was learnt on the training pairs."""

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from filelock import FileLock
 
+from sam_repro.data.declared import TextConfig
 from sam_repro.errors import UserError
 from sam_repro.files.digest import file_sha256
 from sam_repro.tasks.translation.bpe import Codes, Dictionary, Merge, encode, learn
@@ -40,12 +41,12 @@ class Preparation:
 
     source: str = "de"
     target: str = "en"
-    merges: int = 10_000  # of byte-pair encoding, learnt on the training pairs alone
-    joint: bool = True  # one list of merges for both languages; each has a dictionary of its own either way
-    moses: bool = True  # tokenise as Moses does; false: the text's words are the tokens
-    lower: bool = True
-    longest: int = 175  # training pairs with more tokens on a side are left out
-    ratio: float = 1.5  # and those of which one side has so many times the other's tokens, or more than that
+    merges: int = TextConfig.merges  # this and the rest: see there
+    joint: bool = TextConfig.joint
+    moses: bool = TextConfig.moses
+    lower: bool = TextConfig.lower
+    longest: int = TextConfig.longest
+    ratio: float = TextConfig.ratio
 
 
 def cache_folder() -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -57,6 +58,15 @@ def decoded(content: bytes, path: Path | str) -> list[str]:
     if not lines:
         raise UserError(f"{path} is empty: it has no line 1")
     return [line.removesuffix("\r") for line in lines]
+
+
+def digest(root: Path, languages: Sequence[str]) -> str:
+    """Of a corpus' lines, packed or not."""
+    found = hashlib.sha256()
+    for split in SPLITS:
+        for language in languages:
+            found.update(f"{split}.{language}\0".encode() + content_of(find(root, split, language)) + b"\0")
+    return found.hexdigest()
 
 
 def read_pairs(source: Path, target: Path) -> Pairs:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from sam_repro.config.schema import Config
+from sam_repro.config.schema import Config, DecodingConfig, ModelConfig
+from sam_repro.models.catalog import Architecture
 from sam_repro.tasks.translation import grammar
 from sam_repro.tasks.translation.corpus import Corpus
-from sam_repro.tasks.translation.decode import Search
-from sam_repro.tasks.translation.model import TransformerConfig
 from sam_repro.tasks.translation.prepare import Preparation, prepared
 from sam_repro.tasks.translation.task import Sentences, Translation
 
@@ -32,9 +32,9 @@ class Small(Translation):
                 if not path.exists():
                     sentences = (grammar.sentence(0, i + 1000 * (split != "train")) for i in range(size))
                     path.write_text("".join(pair[side] + "\n" for pair in sentences))
-        corpus = Corpus(prepared(root, Preparation(merges=80), root / "cache"))
-        shape = TransformerConfig(width=16, inner=24, heads=2, layers=1, dropout=self.dropout)
-        super().__init__(config, device, corpus, shape, Search(beam=2, a=0.2, b=4))
+        tiny = ModelConfig(Architecture.transformer, depth=1, width=16, heads=2, ffn=24, dropout=self.dropout)
+        config = replace(config, model=tiny, decoding=DecodingConfig(beam=2, limit_factor=0.2, limit_extra=4))
+        super().__init__(config, device, Corpus(prepared(root, Preparation(merges=80), root / "cache")))
 
 
 class Dropped(Small):
