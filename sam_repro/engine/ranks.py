@@ -56,11 +56,8 @@ class Ranks:
         store = PrefixStore(MEETING.format(next(_meetings)), store)
         device = agreed(store, rank, world, runtime, local)
         company = Company(store, rank, world)
-        cuda = device.type == "cuda"
-        dist.init_process_group(
-            "nccl" if cuda else "gloo", store=store, rank=rank, world_size=world, timeout=PATIENCE,
-            device_id=device if cuda else None,
-        )  # fmt: skip
+        backend, on = ("nccl", device) if device.type == "cuda" else ("gloo", None)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=world, timeout=PATIENCE, device_id=on)
         return cls(rank, world, device, company=company)
 
     @property

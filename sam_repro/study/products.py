@@ -82,9 +82,12 @@ class Products:
         # Of a parameter that the loss is linear in, or does not see, the gradient has no graph: its row is zero.
         pairs = [(g, v) for g, v in zip(gradient, parts, strict=True) if g.requires_grad]
         found = torch.autograd.grad(
-            [g for g, _ in pairs], self.parameters, [v for _, v in pairs], retain_graph=self.keep,
+            [g for g, _ in pairs],
+            self.parameters,
+            [v for _, v in pairs],
+            retain_graph=self.keep,
             materialize_grads=True,
-        )  # fmt: skip
+        )
         return list(found)
 
     def _gauss_newton(self, number: int, parts: Sequence[Tensor]) -> list[Tensor]:

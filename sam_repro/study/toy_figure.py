@@ -104,9 +104,21 @@ def _stuck(axis: Axes, runs: Sequence[Run], colours: Sequence[str]) -> None:
             continue
         names.append(name(run))
         e1, e2 = run.perturbation[-1]
-        axis.annotate("", (run.w0[0] + e1, run.w0[1] + e2), run.w0, zorder=5,
-                      arrowprops={"arrowstyle": "->", "color": colour, "lw": 1.4})  # fmt: skip
+        axis.annotate(
+            "",
+            (run.w0[0] + e1, run.w0[1] + e2),
+            run.w0,
+            zorder=5,
+            arrowprops={"arrowstyle": "->", "color": colour, "lw": 1.4},
+        )
     if names:
         who = f"{', '.join(names)} stay{'s' if len(names) == 1 else ''} here: the gradient at the perturbed point is 0"
-        axis.annotate(textwrap.fill(who, 26), runs[0].w0, (-9, 4), textcoords="offset points", ha="right", fontsize=8,
-                      color=colours[0] if len(names) == 1 and names[0] == name(runs[0]) else "black")  # fmt: skip
+        axis.annotate(
+            textwrap.fill(who, 26),
+            runs[0].w0,
+            (-9, 4),
+            textcoords="offset points",
+            ha="right",
+            fontsize=8,
+            color=colours[0] if len(names) == 1 and names[0] == name(runs[0]) else "black",
+        )

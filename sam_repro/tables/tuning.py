@@ -108,9 +108,14 @@ def _trials(table: Table, tune: Tune) -> Table:
     # A trial sees the validation split alone, so the epoch that this picks is the one at which the trial is best.
     statistic = "best" if table.statistic == "picked" else table.statistic
     return replace(
-        table, ref=f"{table.ref}.trials", statistic=statistic, columns=columns, cells=tuple(cells), pairs=(),
+        table,
+        ref=f"{table.ref}.trials",
+        statistic=statistic,
+        columns=columns,
+        cells=tuple(cells),
+        pairs=(),
         footnotes=(),
-    )  # fmt: skip
+    )
 
 
 def _tune(where: str, data: Any, table: Table) -> Tune:

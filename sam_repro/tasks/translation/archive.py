@@ -82,8 +82,8 @@ def official(read: Read) -> dict[str, Pairs]:
     """train, valid and test of the official files."""
     languages = f"{SOURCE}-{TARGET}"
     train = _aligned(read, f"train.tags.{languages}.{{}}", _train_text)
-    sides = [[moses.tokenise(line) for line in lines]
-             for moses, lines in zip((Moses(SOURCE), Moses(TARGET)), train, strict=True)]  # fmt: skip
+    both = zip((Moses(SOURCE), Moses(TARGET)), train, strict=True)
+    sides = [[moses.tokenise(line) for line in lines] for moses, lines in both]
     how = Preparation()
     fit = kept(sides[0], sides[1], how.longest, how.ratio)
     if len(fit) < VALID_EVERY:
@@ -107,8 +107,8 @@ def _aligned(read: Read, name: str, text: Callable[[list[str]], list[str]]) -> P
     sides = text(read(names[0])), text(read(names[1]))
     counts = [len(lines) for lines in sides]
     if counts[0] != counts[1]:
-        raise UserError(f"{names[0]} has {counts[0]} lines of text, {names[1]} {counts[1]}: "
-                        f"line {min(counts) + 1} has no partner")  # fmt: skip
+        lone = f"line {min(counts) + 1} has no partner"
+        raise UserError(f"{names[0]} has {counts[0]} lines of text, {names[1]} {counts[1]}: {lone}")
     return sides
 
 

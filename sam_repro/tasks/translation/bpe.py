@@ -118,9 +118,13 @@ class Dictionary:
     def text(self, ids: Iterable[int]) -> str:
         """The tokens that the symbols make, separated by spaces. What is no symbol of a text is left out."""
         first, size = len(SPECIALS), len(self.symbols)
-        parts = ("<unk>" + END if i == UNKNOWN else self.symbols[i - first] if first <= i < first + size else ""
-                 for i in map(int, ids))  # fmt: skip
-        return "".join(parts).replace(END, " ").strip()
+
+        def part(i: int) -> str:
+            if i == UNKNOWN:
+                return "<unk>" + END
+            return self.symbols[i - first] if first <= i < first + size else ""
+
+        return "".join(part(int(i)) for i in ids).replace(END, " ").strip()
 
 
 def encode(lines: Iterable[str], codes: Codes, dictionary: Dictionary) -> tuple[Ids, Ids]:

@@ -114,6 +114,8 @@ class Corpus:
         return Vocabulary(language, self.how, read_json(self.folder / f"{language}.json"))
 
     def _side(self, split: str, language: str) -> Side:
-        ids, starts = (np.load(self.folder / f"{split}.{language}.{part}.npy", mmap_mode="r", allow_pickle=False)
-                       for part in ("ids", "starts"))  # fmt: skip
+        ids, starts = (
+            np.load(self.folder / f"{split}.{language}.{part}.npy", mmap_mode="r", allow_pickle=False)
+            for part in ("ids", "starts")
+        )
         return Side(ids, starts)

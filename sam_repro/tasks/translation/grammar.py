@@ -59,12 +59,12 @@ ADVERBS = [
 ]
 THINKS = [("sagt", "says"), ("glaubt", "believes"), ("weiß", "knows")]
 ARTICLES = {
-    ("m", "nominative"): "der", ("f", "nominative"): "die", ("n", "nominative"): "das", ("p", "nominative"): "die",
-    ("m", "accusative"): "den", ("f", "accusative"): "die", ("n", "accusative"): "das", ("p", "accusative"): "die",
-}  # fmt: skip
-ENDINGS = dict.fromkeys(ARTICLES, "e") | {
-    ("m", "accusative"): "en", ("p", "nominative"): "en", ("p", "accusative"): "en",
-}  # fmt: skip
+    (gender, case): article
+    for case, articles in (("nominative", "der die das die"), ("accusative", "den die das die"))
+    for gender, article in zip("mfnp", articles.split(), strict=True)
+}
+IN_EN = (("m", "accusative"), ("p", "nominative"), ("p", "accusative"))
+ENDINGS = {where: "en" if where in IN_EN else "e" for where in ARTICLES}
 SYLLABLES = ("ba", "de", "fi", "go", "lu", "ma", "ne", "pi", "ro", "su", "ta", "vo", "wi", "ka", "lo", "mi")
 
 

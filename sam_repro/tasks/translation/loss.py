@@ -14,8 +14,8 @@ def token_losses(logits: Tensor, target_out: Tensor, smoothing: float = 0.0) -> 
 
     logits: [tokens, symbols], as `Transformer` gives them. The weight of each token is one.
     """
-    return F.cross_entropy(logits.float() if logits.dtype in (torch.bfloat16, torch.float16) else logits,
-                           target_out[target_out != PAD], label_smoothing=smoothing, reduction="none")  # fmt: skip
+    exact = logits.float() if logits.dtype in (torch.bfloat16, torch.float16) else logits
+    return F.cross_entropy(exact, target_out[target_out != PAD], label_smoothing=smoothing, reduction="none")
 
 
 def of_sentences(each: Tensor, target_out: Tensor) -> tuple[Tensor, Tensor]:

@@ -126,10 +126,14 @@ class Translation:
             for split in ({split, "valid"} if both else {split})
         }
         self.facts = dict(corpus.facts) | {
-            "source": data.name.value, "languages": [corpus.how.source, corpus.how.target],
-            "train": self.train.size, "evaluated": split, "evaluated_pairs": len(self.test.pairs),
-            "dictionaries": [len(corpus.source), len(corpus.target)], "signatures": self.scorer.signatures(),
-        }  # fmt: skip
+            "source": data.name.value,
+            "languages": [corpus.how.source, corpus.how.target],
+            "train": self.train.size,
+            "evaluated": split,
+            "evaluated_pairs": len(self.test.pairs),
+            "dictionaries": [len(corpus.source), len(corpus.target)],
+            "signatures": self.scorer.signatures(),
+        }
 
     @classmethod
     def load(cls, config: Config, device: torch.device) -> Self:
