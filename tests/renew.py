@@ -3,6 +3,7 @@
     a method      its hundred steps, in engine/golden
     an experiment its run id, in recipes/run_ids.txt, and the derived lines of its header
     a table       the claim and the run id of each of its cells, in recipes/pinned.txt
+    verdicts      the simulated shares of docs/statistics.md, in a minute
 
 docs/reference.md, which is the schema's in other words, is written with each of them: a method may bring fields.
 
@@ -32,7 +33,7 @@ def main(words: list[str]) -> int:
     methods = [name for name in words if name in METHODS]
     experiments = {name for name in words if name in shipped.names()}
     tables = [name for name in words if name in spec.names()]
-    known = [*METHODS, *shipped.names(), *spec.names()]
+    known = [*METHODS, *shipped.names(), *spec.names(), "verdicts"]
     if unknown := [name for name in words if name not in known] or ([] if words else ["nothing"]):
         print(f"{unknown[0]} is no method, experiment or table.{nearest(unknown[0], known)}", file=sys.stderr)
         return 2
@@ -45,6 +46,10 @@ def main(words: list[str]) -> int:
         shipped.renew(experiments)
     if tables:
         pins.renew(tables)
+    if "verdicts" in words:
+        from tables import operating
+
+        operating.renew()
     print(f"renewed {', '.join(words)}: look at the difference")
     return 0
 

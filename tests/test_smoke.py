@@ -1,4 +1,4 @@
-"""Every experiment trains, and every method, optimizer, schedule and model that none names, at smoke budget on
+"""Every kind of experiment trains, and every method, optimizer, schedule and model that none names, at smoke budget on
 stand-ins of the data. `make smoke`.
 
 Real networks on real input sizes; of the stand-ins' random images a few, and four a step, so that all of it ends in
@@ -21,8 +21,11 @@ from stand_ins import write_all
 
 from sam_repro import CONFIGS
 from sam_repro.config.compose import compose
+from sam_repro.config.compose_many import compose_all
 from sam_repro.config.groups import options
+from sam_repro.config.identity import as_values
 from sam_repro.config.schema import Config
+from sam_repro.runs.compare import dotted
 from sam_repro.runs.run import Run
 from sam_repro.train import train
 
@@ -68,9 +71,25 @@ def run(config: Config, root: Path, results: Path) -> None:
     assert all(math.isfinite(line["loss"]) and math.isfinite(line["grad_norm"]) for line in steps)
 
 
-@pytest.mark.parametrize("name", names())
+def twin(name: str) -> str | None:
+    """The same recipe on CIFAR-10."""
+    other = name.replace("cifar100", "cifar10")
+    return other if other != name and other in names() else None
+
+
+@pytest.mark.parametrize("name", [name for name in names() if twin(name) is None])
 def test_experiment(name: str, root: Path, tmp_path: Path) -> None:
     run(small(name), root, tmp_path)
+
+
+def test_a_recipe_that_is_not_trained_here_differs_from_one_that_is_in_data_and_radius_alone() -> None:
+    twins = {name: other for name in names() if (other := twin(name))}
+    made = compose_all((f"+experiment={name}",) for name in [*twins, *twins.values()])
+    for name, other in twins.items():
+        one, two = (dotted(as_values(made[f"+experiment={which}",])) for which in (name, other))
+        different = {key for key in one if one[key] != two.get(key)}
+        assert one.keys() == two.keys(), name
+        assert {key for key in different if not key.startswith("dataset.")} <= {"method.rho"}, name
 
 
 def others(group: str) -> list[str]:

@@ -11,11 +11,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sam_repro.models.catalog import ModelConfig
+from sam_repro.models.catalog import Architecture, ModelConfig
 
 TABLE = Path(__file__).with_name("cost.json")
 # Settings that change neither size nor work (regularisation masks aside, a few percent of the activations).
 IRRELEVANT = {"dropout", "drop_path", "shakedrop", "pretrained", "head_bias", "weights", "weights_sha256"}
+
+WIDENED = (Architecture.resnet_cifar,)  # measured in two widths, which say what any other costs
 
 
 @dataclass(frozen=True)
@@ -43,17 +45,47 @@ def settings(model: ModelConfig) -> dict[str, Any]:
 
 
 def lookup(model: ModelConfig, classes: int, image_size: int) -> ModelCost | None:
-    """None: not in the table, which has the shipped models on their own image sizes."""
-    for row in _table():
-        if row["image_size"] == image_size and row["settings"] == settings(model):
-            # The head is one linear layer on `features`, or the last of several: all that depends on the classes.
-            return ModelCost(
-                row["body_parameters"] + classes * (row["features"] + 1),
-                row["body_macs"] + classes * row["features"],
-                row["activations_fp32"],
-                row["activations_half"],
-            )
-    return None
+    """None: not in the table, which has the shipped models on their own image sizes, some of them in any width."""
+    wanted = settings(model)
+    alike = [r for r in _table() if r["image_size"] == image_size and _but_width(r["settings"]) == _but_width(wanted)]
+    row = next((row for row in alike if row["settings"] == wanted), None)
+    if row is None and model.architecture in WIDENED and len(alike) == 2 and model.width:
+        row = _widened(alike[0], alike[1], model.width)
+    if row is None:
+        return None
+    # The head is one linear layer on `features`, or the last of several: all that depends on the classes.
+    return ModelCost(
+        row["body_parameters"] + classes * (row["features"] + 1),
+        row["body_macs"] + classes * row["features"],
+        row["activations_fp32"],
+        row["activations_half"],
+    )
+
+
+def _but_width(shape: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in shape.items() if name != "width"}
+
+
+def _widened(one: dict[str, Any], other: dict[str, Any], width: int) -> dict[str, int]:
+    """From two widths to any: what lies between layers, and their norms, grow with it; weights and work with its square
+    too, but for the first layer, whose other side is the image. So two widths say all that there is to know.
+    """
+    first: int = one["settings"]["width"]
+    second: int = other["settings"]["width"]
+
+    def line(key: str) -> int:
+        slope: float = (other[key] - one[key]) / (second - first)
+        start: int = one[key]
+        return start + round(slope * (width - first))
+
+    def parabola(key: str) -> int:
+        square: float = (other[key] / second - one[key] / first) / (second - first)
+        share: float = one[key] / first + square * (width - first)
+        return round(width * share)
+
+    keys = {"features": line, "activations_fp32": line, "activations_half": line}
+    keys |= {"body_parameters": parabola, "body_macs": parabola}
+    return {key: of(key) for key, of in keys.items()}
 
 
 @cache

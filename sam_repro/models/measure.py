@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from sam_repro import CONFIGS
 from sam_repro.models.catalog import Architecture, ModelConfig
-from sam_repro.models.cost import TABLE, ModelCost, settings
+from sam_repro.models.cost import TABLE, WIDENED, ModelCost, settings
 from sam_repro.models.factory import build, count_parameters
 from sam_repro.models.weights import last_linear
 
@@ -56,7 +57,7 @@ def _forward(model: nn.Module, samples: int, image_size: int, half: bool) -> tup
 
 
 def table() -> list[dict[str, Any]]:
-    """A row for every shipped model, on 32 pixels; on 224 what is made for ImageNet."""
+    """A row for every shipped model, on 32 pixels; on 224 what is made for ImageNet. Some twice as wide, too."""
     rows = []
     for file in sorted((CONFIGS / "model").glob("*.yaml")):
         merged = OmegaConf.merge(OmegaConf.structured(ModelConfig), OmegaConf.load(file))
@@ -67,9 +68,13 @@ def table() -> list[dict[str, Any]]:
         if config.architecture is Architecture.transformer:
             continue  # of tokens, not images: tasks/translation/declared.py counts it
         image_size = 224 if config.architecture is Architecture.timm or file.stem == "resnet50_imagenet" else 32
-        rows.append(
-            {"model": file.stem, "image_size": image_size, "settings": settings(config)} | _row(config, image_size)
-        )
+        of_widths = [config]
+        if config.architecture in WIDENED and config.width:
+            of_widths.append(replace(config, width=2 * config.width))
+        rows += [
+            {"model": file.stem, "image_size": image_size, "settings": settings(one)} | _row(one, image_size)
+            for one in of_widths
+        ]
     return rows
 
 

@@ -162,14 +162,18 @@ def wanted(hours: str, device: str, results: Path) -> int:
     from sam_repro.tables import wanted as choice
     from sam_repro.tables.plan import PAPER
     from sam_repro.tables.table import MINI
+    from sam_repro.tables.tuning import assumed
 
     time = plan_view.hours_of(hours)
     tables, code = _tables(None)
-    small = [table for table in tables if table.miniature]
-    full, little = _planned(tables, PAPER), _planned(small, MINI)
-    planned = [(table, PAPER, full[table.ref]) for table in tables]
-    planned += [(table.at(MINI), MINI, little[table.ref]) for table in small]
-    found = choice.wanted(planned, entries_of(results), results, device, time)
+    candidates = []
+    for budget, those in ((PAPER, tables), (MINI, [table.at(MINI) for table in tables if table.miniature])):
+        trials = [table.trials for table in those if table.trials]
+        planned = _planned([*map(assumed, those), *trials], budget)
+        for table in those:
+            of_trials = planned[table.trials.ref] if table.trials else ()
+            candidates.append(choice.Candidate(table, budget, planned[table.ref], of_trials))
+    found = choice.wanted(candidates, entries_of(results), results, device, time)
     print(plan_view.wanted(found, time, device), end="")
     return code
 

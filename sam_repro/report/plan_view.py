@@ -149,7 +149,7 @@ def wanted(found: Sequence[Wanted], hours: float, device: str) -> str:
     for one in found:
         what = f"{one.verdicts} verdict{'s' if one.verdicts > 1 else ''}, {one.runs} runs, {one.hours:.2f} hours"
         cells = ",".join("/".join(cell) for cell in one.cells)
-        budget = "" if one.budget == PAPER else f" budget={one.budget}"
+        budget = ("" if one.budget == PAPER else f" budget={one.budget}") + (" tune=true" if one.tune else "")
         lines.append(
             f"# {what}\n{shlex.join(['sam-repro', 'sweep', f'table={one.table}', f'cells={cells}'])}{budget}\n"
         )

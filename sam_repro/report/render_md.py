@@ -56,6 +56,7 @@ def notes(joined: Joined) -> list[str]:
         *_rules(joined),
         *_discrepancies(joined.table),
         *([f"No miniature: {joined.table.no_miniature}."] if joined.table.no_miniature else []),
+        *_without(joined.table),
         *(f"Not run: {reason}." for reason in why),
     ]
 
@@ -72,6 +73,14 @@ def _rules(joined: Joined) -> list[str]:
     if any(claim.n is None for claim in spread):
         rules.append("no number of runs is printed, so a claim counts as one run of the deviation that is")
     return [f"Verdicts: {'; '.join(rules)}."]
+
+
+def _without(table: Table) -> list[str]:
+    """The rows and columns that a miniature leaves out, those of one reason together."""
+    alike = dict[str, list[str]]()
+    for label, why in table.without:
+        alike.setdefault(why, []).append(label)
+    return [f"Left out of the miniature: {', '.join(labels)}: {why}." for why, labels in alike.items()]
 
 
 def _discrepancies(table: Table) -> list[str]:

@@ -4,14 +4,18 @@ A miniature is written in the words of a table. Title, source, metric, unit and 
 about are the table's where it does not say its own; so are the labels of rows and columns of the same name. It has no
 claims: it judges the paper's point (is the one column better than the other?) and never a level.
 
+`without` names the rows and columns of the table that it leaves out, each with the reason.
+
 `{seed}` in an override stands for the run's seed, where something else must move with it, as the corruption of labels.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from sam_repro.files.strict import Fields, mapping
+from sam_repro.errors import UserError, hint
+from sam_repro.files.strict import Fields, mapping, shown
 
 INHERITED = ("title", "source", "metric", "unit", "points", "paired")
 SEED = "{seed}"
@@ -28,6 +32,20 @@ def inherited(where: str, table: Fields) -> Fields:
             for name, line in mapping(f"{where} {lines}", small.get(lines) or {}).items()
         }
     return {"n": None, "kind": "missing", **small}
+
+
+def without(ref: str, small: Any, labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """The labels of the table's rows and columns that its miniature leaves out, each with the reason."""
+    found = list[tuple[str, str]]()
+    for row, why in mapping(f"table {ref} miniature without", small.get("without") or {}).items():
+        if str(row) not in labels:
+            raise UserError(
+                f"table {ref} miniature without: there is no row or column {row!r}: {hint(str(row), list(labels))}"
+            )
+        if not isinstance(why, str) or not why.strip():
+            raise UserError(f"table {ref} miniature without {row}: say why it is left out, is {shown(why)}")
+        found.append((labels[str(row)], why.strip().rstrip(".")))
+    return tuple(found)
 
 
 def _labelled(where: str, line: Any, of_table: Any) -> Fields:

@@ -19,7 +19,8 @@
     footnotes: [...]             # and `discrepancies: [ids]` of docs/discrepancies.yaml, as rows and columns may have
     points: [[sam, sgd], [asam, sgd]]  # what the table is about: the first column, or row, is said to be better
     said: [{words: ..., above: [asam, sam]}]  # what the paper says of it in words: sam_repro.tables.said
-    miniature: {...}             # the same question for a laptop, in these same words: sam_repro.tables.miniature
+    miniature: {...}             # the same question for a laptop, in these same words: sam_repro.tables.miniature;
+                                 # and `without: {row or column: why}`, what it leaves out
     no_miniature: why            # of a table that has none
     tune: {...}                  # values to be chosen on a validation split: sam_repro.tables.tuning
     extends: asam/2              # all that stands there, and this on top: sam_repro.tables.extend
@@ -45,7 +46,7 @@ from sam_repro.tables import said
 from sam_repro.tables.cells import cell_of, pairs_of
 from sam_repro.tables.discrepancies import refs
 from sam_repro.tables.extend import Column, extended, with_column
-from sam_repro.tables.miniature import inherited
+from sam_repro.tables.miniature import inherited, without
 from sam_repro.tables.papers import FILE as PAPER
 from sam_repro.tables.table import OWN, STATISTICS, Line, Pair, Table
 from sam_repro.tables.tuning import tuned, with_choices
@@ -58,7 +59,7 @@ _ROW: Kinds = _LINE | _OF_BOTH | {"claims": dict, "succeeded": dict}
 _TABLE: Kinds = (
     _OF_BOTH
     | dict.fromkeys(("title", "metric", "unit", "statistic", "kind", "not_run", "no_miniature"), str)
-    | dict.fromkeys(("source", "columns", "rows", "cells", "miniature", "tune", "chosen"), dict)
+    | dict.fromkeys(("source", "columns", "rows", "cells", "miniature", "tune", "chosen", "without"), dict)
     | dict.fromkeys(("footnotes", "points", "said"), list)
     | {"overrides": object, "margin": (int, float), "paired": bool}
 )
@@ -96,7 +97,8 @@ def _load(ref: str, configs: Path, added: Column | None) -> Table:
     small = _table(ref, inherited(f"table {ref} miniature", data), figure=table.figure)
     claimed = {(pair.better, pair.worse): pair.claimed for pair in table.pairs}
     pairs = [replace(pair, claimed=claimed.get((pair.better, pair.worse))) for pair in small.pairs]
-    return replace(table, miniature=_small(small, pairs))
+    left_out = without(ref, data["miniature"], {line.id: line.label for line in (*table.rows, *table.columns)})
+    return replace(table, miniature=replace(_small(small, pairs), without=left_out))
 
 
 def _small(table: Table, pairs: Iterable[Pair]) -> Table:

@@ -94,6 +94,9 @@ class Table:
     miniature: Table | None = None
     is_miniature: bool = False
     no_miniature: str | None = None  # why it has none
+    without: tuple[
+        tuple[str, str], ...
+    ] = ()  # of a miniature: the labels of rows and columns that it leaves out, and why
     margin: float = MARGIN  # in the unit of the cells: within it two levels are one
     tune: Tune | None = field(default=None, hash=False)  # it holds mappings
     trials: Table | None = None  # of the values that are tuned, a column a trial

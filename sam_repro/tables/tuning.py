@@ -82,6 +82,21 @@ def tuned(table: Table, fields: Fields) -> Table:
     return replace(table, cells=cells, tune=tune, trials=_trials(table, tune))
 
 
+def assumed(table: Table) -> Table:
+    """With the first trial's values in the cells that wait for a choice, so that what they cost can be told before."""
+    if table.tune is None:
+        return table
+    tune = table.tune
+
+    def with_first(cell: Cell) -> Cell:
+        if not cell.why_not:
+            return cell
+        values = tune.columns[tune.like.get(cell.column, cell.column)][0]
+        return replace(cell, overrides=layered(cell.overrides, values), why_not=None)
+
+    return replace(table, cells=tuple(with_first(cell) for cell in table.cells))
+
+
 def trial_column(column: str, values: Overrides) -> str:
     return f"{column} {' '.join(values)}"
 

@@ -1,12 +1,14 @@
 """Which missing runs say most for so many hours: by the verdicts that they would decide, levels and points alike.
 
+Where a row's values are not chosen yet, its trials are among them, and the row is taken as a whole: a choice needs all.
+
 A verdict needs all runs of its cell, or of the two cells of its pair; a cell planned with a single run never has one.
 Of what fits into the hours that are left, the runs that decide most verdicts an hour are taken first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +29,17 @@ class Wanted:
     verdicts: int  # that these runs decide
     runs: int
     hours: float
+    tune: bool = False  # with the trials of these cells
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A table at a budget: its cells, those that wait for a choice as `tuning.assumed` has them, and its trials."""
+
+    table: Table
+    budget: str
+    cells: Sequence[Planned]
+    trials: Sequence[Planned] = ()
 
 
 @dataclass(frozen=True)
@@ -37,6 +50,7 @@ class _Open:
     budget: str
     lacks: Mapping[Place, Runs]
     questions: Sequence[tuple[Place, ...]]
+    tuned: Collection[str]  # the rows that lack a choice
 
     def needs(self, cells: Iterable[Place]) -> Runs:
         return frozenset().union(*(self.lacks[cell] for cell in cells))
@@ -44,11 +58,12 @@ class _Open:
     def candidates(self) -> list[tuple[Place, ...]]:
         rows = {row for cells in self.questions for row, _ in cells}
         whole = [tuple(c for c in self.lacks if c[0] == row and self.lacks[c]) for row in sorted(rows)]
-        return [*self.questions, *(cells for cells in whole if cells)]
+        asked = [cells for cells in self.questions if not any(row in self.tuned for row, _ in cells)]
+        return [*asked, *(cells for cells in whole if cells)]
 
 
 def wanted(
-    planned: Iterable[tuple[Table, str, Sequence[Planned]]],
+    candidates: Iterable[Candidate],
     entries: Mapping[str, Entry],
     results: Path,
     device: str,
@@ -56,7 +71,7 @@ def wanted(
 ) -> list[Wanted]:
     """In the order in which they are to be trained."""
     price = dict[str, float]()
-    tables = [_open(table, budget, cells, entries, results, device, price) for table, budget, cells in planned]
+    tables = [_open(one, entries, results, device, price) for one in candidates]
     chosen, found = frozenset[str](), list[Wanted]()
     while True:
         best: tuple[float, Wanted, Runs] | None = None
@@ -71,7 +86,8 @@ def wanted(
                 worth = gain / max(spent, 1e-6)
                 if gain and (best is None or worth > best[0]):
                     lacking = tuple(cell for cell in one.lacks if cell in cells and one.lacks[cell] - chosen)
-                    best = (worth, Wanted(one.table.ref, one.budget, lacking, gain, len(fresh), spent), fresh)
+                    tune = any(row in one.tuned for row, _ in lacking)
+                    best = (worth, Wanted(one.table.ref, one.budget, lacking, gain, len(fresh), spent, tune), fresh)
         if best is None:
             return found
         found.append(best[1])
@@ -79,25 +95,26 @@ def wanted(
         hours -= best[1].hours
 
 
-def _open(
-    table: Table,
-    budget: str,
-    cells: Sequence[Planned],
-    entries: Mapping[str, Entry],
-    results: Path,
-    device: str,
-    price: dict[str, float],
-) -> _Open:
-    lacks = dict[Place, Runs]()
-    for cell in cells:
-        spent = cost(cell.config).hours(device) if cell.config else None
-        if spent is None or len(cell.runs) < 2:
-            continue
+def _open(one: Candidate, entries: Mapping[str, Entry], results: Path, device: str, price: dict[str, float]) -> _Open:
+    def missing(cell: Planned) -> Runs | None:
+        """None where nobody knows what they cost."""
+        if (spent := cost(cell.config).hours(device) if cell.config else None) is None:
+            return None
         states = [state_of(run, entries.get(run.id), results, metric=cell.cell.metric) for run in cell.runs]
-        missing = [item for item in states if item.state not in ("done", "collapsed", "running")]
-        lacks[cell.cell.row, cell.cell.column] = frozenset(item.run.id for item in missing)
-        price |= {item.run.id: 0.0 if item.trained else spent for item in missing}
+        open_ = [item for item in states if item.state not in ("done", "collapsed", "running")]
+        price.update({item.run.id: 0.0 if item.trained else spent for item in open_})
+        return frozenset(item.run.id for item in open_)
+
+    table = one.table
+    tuned = {cell.row for cell in table.cells if cell.why_not}
+    trials = {row: [missing(cell) for cell in one.trials if cell.cell.row == row] for row in tuned}
+    lacks = dict[Place, Runs]()
+    for cell in one.cells:
+        before = trials.get(cell.cell.row, [])
+        runs = missing(cell) if len(cell.runs) > 1 else None
+        if runs is not None and None not in before:
+            lacks[cell.cell.row, cell.cell.column] = runs.union(*(found for found in before if found))
     levels = [((c.row, c.column),) for c in table.cells if c.claim.mean is not None]
     questions = [*levels, *((pair.better, pair.worse) for pair in table.pairs)]
     open_ = [q for q in questions if all(cell in lacks for cell in q) and any(lacks[cell] for cell in q)]
-    return _Open(table, budget, lacks, open_)
+    return _Open(table, one.budget, lacks, open_, tuned)

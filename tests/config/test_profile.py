@@ -20,6 +20,7 @@ from sam_repro.errors import UserError
         ["method=sam"],
         ["method=looksam"],
         ["+experiment=rsam_cifar10_resnet18", "method=sam"],
+        ["+experiment=rsam_cifar10_resnet18"],
         ["+experiment=rsam_cifar100_resnet18"],
         ["+experiment=asam_cifar10_resnet20", "schedule=cosine", "method=sam"],
     ],

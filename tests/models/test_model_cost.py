@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -19,6 +20,13 @@ QUICK = ("resnet8", "wrn_28_2", "vgg16_bn_fsam", "vit_s16")
 def test_lookup_is_the_measurement(name, classes, shipped):
     size = 224 if name == "vit_s16" else 32
     assert cost.lookup(shipped(name), classes, size) == measure(shipped(name), classes, size)
+
+
+@pytest.mark.parametrize(("name", "width"), [("resnet8", 16), ("resnet8", 5), ("resnet20", 24)])
+def test_two_widths_say_what_another_costs(name, width, shipped):
+    """Of resnet8 in width 16 the price list is made."""
+    found = replace(shipped(name), width=width)
+    assert cost.lookup(found, 10, 32) == measure(found, 10, 32)
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import yaml
 from sam_repro.config.compose import compose
 from sam_repro.config.identity import run_id
 from sam_repro.errors import UserError
+from sam_repro.report import render_md
 from sam_repro.tables import spec
 from sam_repro.tables.cost import cost
 from sam_repro.tables.plan import plan
@@ -66,6 +67,30 @@ def test_its_runs_are_those_that_its_overrides_train(tmp_path: Path) -> None:
 def test_every_published_table_has_a_miniature_or_says_why_not() -> None:
     silent = [table.ref for table in spec.load_all() if bool(table.miniature) == bool(table.no_miniature)]
     assert not silent, "write miniature: or no_miniature:, and not both"
+
+
+def test_every_row_and_column_of_a_table_is_in_its_miniature_or_left_out_with_a_reason() -> None:
+    for table in (table for table in spec.load_all() if table.miniature):
+        small = table.at("mini")
+        there = {line.id for line in (*small.rows, *small.columns)}
+        absent = [line.label for line in (*table.rows, *table.columns) if line.id not in there]
+        assert [label for label, _ in small.without] == absent, table.ref
+
+
+@pytest.mark.parametrize(
+    ("without", "mistake"), [({"c": "why"}, "no row or column 'c'"), ({"a": ""}, "say why"), (["a"], "can't be")]
+)
+def test_what_is_left_out_is_a_row_of_the_table_and_has_a_reason(tmp_path: Path, without: object, mistake: str) -> None:
+    with pytest.raises(UserError, match=mistake):
+        load(tmp_path, miniature={**TABLE["miniature"], "without": without})
+
+
+def test_what_is_left_out_stands_under_it(tmp_path: Path) -> None:
+    rows = {**TABLE["rows"], "b": {"label": "B"}, "c": {"label": "C"}}
+    small = load(tmp_path, rows=rows, miniature={**TABLE["miniature"], "without": {"b": "too big.", "c": "too big"}})
+    small = small.at("mini")
+    shown = render_md.render(join(small, plan([small], "mini")["p/1"], {}, "mini", tmp_path))
+    assert "- Left out of the miniature: B, C: too big.\n" in shown
 
 
 def test_all_miniatures_and_their_trials_end_within_twelve_hours_on_two_cores() -> None:

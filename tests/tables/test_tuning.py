@@ -14,11 +14,14 @@ from tables.test_miniature import TABLE
 
 from sam_repro import CONFIGS
 from sam_repro.errors import UserError
+from sam_repro.report import plan_view
 from sam_repro.runs.entry import usable
 from sam_repro.tables import choosing, spec
+from sam_repro.tables.cost import cost
 from sam_repro.tables.plan import plan
 from sam_repro.tables.table import Table
-from sam_repro.tables.tuning import choices_file
+from sam_repro.tables.tuning import assumed, choices_file
+from sam_repro.tables.wanted import Candidate, wanted
 
 TUNE: dict[str, Any] = {
     "seeds": [100, 101],
@@ -90,6 +93,24 @@ def test_the_rule_decides(tmp_path: Path, rule: str, place: int) -> None:
     again = spec.load("p/1", tmp_path)
     assert again.cell("a", "sam").overrides[-1] == found.choices["a"]["sam"][0]
     assert [len(cell.runs) for cell in plan([again])["p/1"]] == [3, 3]
+
+
+def test_the_trials_are_wanted_with_the_runs_that_wait_for_their_choice(tmp_path: Path) -> None:
+    table = load(tmp_path)
+    assert table.trials is not None
+    cells, trials = plan([assumed(table)])[table.ref], plan([table.trials])[table.trials.ref]
+    assert all(cell.config for cell in cells)
+    candidate = Candidate(table, "paper", cells, trials)
+    (found,) = wanted([candidate], {}, tmp_path, "a100", 1000.0)
+    assert (found.verdicts, found.runs, found.tune) == (3, 12 + 6, True), "two levels and a point, all in one"
+    assert set(found.cells) == {("a", "sgd"), ("a", "sam")}
+    each = [cost(cell.config).hours("a100") for cell in (*cells, *trials) for _ in cell.runs if cell.config]
+    assert found.hours == pytest.approx(sum(hours or 0.0 for hours in each))
+    assert "sweep table=p/1 cells=a/sgd,a/sam tune=true" in plan_view.wanted([found], 1000.0, "a100")
+    assert wanted([candidate], {}, tmp_path, "a100", 0.99 * found.hours) == []
+    try_all(table, tmp_path)
+    (left,) = wanted([candidate], choosing.of_ledger(tmp_path), tmp_path, "a100", 1000.0)
+    assert (left.runs, left.tune) == (6, True), "the choice is still to be made"
 
 
 def test_a_row_whose_trials_have_not_all_ended_waits(tmp_path: Path) -> None:

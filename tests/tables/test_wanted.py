@@ -12,7 +12,7 @@ from sam_repro.report.__main__ import main
 from sam_repro.tables.choosing import of_ledger
 from sam_repro.tables.cost import cost
 from sam_repro.tables.plan import plan
-from sam_repro.tables.wanted import Wanted, wanted
+from sam_repro.tables.wanted import Candidate, Wanted, wanted
 
 ROWS = {
     "a": {"claims": {"sgd": "90.00 ± 0.10", "sam": "91.00 ± 0.10"}},
@@ -23,7 +23,7 @@ COLUMNS = {"sgd": {"overrides": ["method=plain"]}, "sam": {"overrides": ["method
 
 def asked(folder: Path, hours: float) -> list[Wanted]:
     table = load(folder, rows=ROWS, columns=COLUMNS, miniature=None)
-    return wanted([(table, "paper", plan([table])["p/1"])], of_ledger(folder), folder, "a100", hours)
+    return wanted([Candidate(table, "paper", plan([table])["p/1"])], of_ledger(folder), folder, "a100", hours)
 
 
 def test_cheap_questions_come_first_and_a_pair_answers_its_levels_too(tmp_path: Path) -> None:

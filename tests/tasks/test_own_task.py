@@ -151,7 +151,9 @@ def shown_everywhere(results: Path) -> dict[str, str]:
 
 
 def test_tables_plans_status_and_page_say_nothing_of_other_tasks(tmp_path: Path) -> None:
-    waiting = wanted.wanted([(table(), "paper", plan([table()])["nextchar/1"])], {}, tmp_path, "cpu", 8.0)
+    waiting = wanted.wanted(
+        [wanted.Candidate(table(), "paper", plan([table()])["nextchar/1"])], {}, tmp_path, "cpu", 8.0
+    )
     assert sum(one.verdicts for one in waiting) == 3, "two levels and a point"
     finish_all(tmp_path, table())
     texts = shown_everywhere(tmp_path)
