@@ -17,7 +17,8 @@ from sam_repro.files import lines
 from sam_repro.files.atomic import open_atomic, write_atomic
 from sam_repro.files.read import DamagedError, opened
 from sam_repro.record import metrics
-from sam_repro.runs.entry import Entry, values
+from sam_repro.runs.entry import Entry
+from sam_repro.runs.entry import results as results_of
 from sam_repro.runs.run import Run
 from sam_repro.tasks.described import described
 
@@ -58,9 +59,9 @@ def fetch(results: Path, run_id: str, other: Path) -> None:
 def disagreements(entry: Entry, records: Sequence[Mapping[str, Any]]) -> list[str]:
     """What a line says otherwise than its curve does. What an evaluation has added has no curve."""
     epochs = [record for record in records if record.get("kind") == "epoch"]
-    found = []
-    for metric in described(entry):
-        computed = values(metric, epochs) if metric.result else None
-        if computed is not None and entry["metrics"].get(metric.name) != computed:
-            found.append(f"{metric.name} is {entry['metrics'].get(metric.name)}, its curve gives {computed}")
-    return found
+    computed_anew = results_of(described(entry), epochs)
+    return [
+        f"{name} is {entry['metrics'].get(name)}, its curve gives {computed}"
+        for name, computed in computed_anew.items()
+        if entry["metrics"].get(name) != computed
+    ]

@@ -9,7 +9,7 @@ from report.samples import ENV, epochs
 from sam_repro.config.compose import compose
 from sam_repro.config.identity import run_id
 from sam_repro.record.summary import summarise
-from sam_repro.runs import ledger
+from sam_repro.runs import archive, ledger
 from sam_repro.runs.entry import entry_of, usable
 from sam_repro.runs.run import Run
 from sam_repro.tasks.classification.declared import of_images
@@ -78,6 +78,9 @@ def test_each_metric_is_taken_at_the_one_epoch_that_validation_picks() -> None:
         assert (metrics[name]["picked"], metrics[name]["picked_epoch"]) == (records[6][name], 7)
         assert metrics[name]["last"] == records[-1][name]
     assert "picked" not in entry(epochs(80.0, 0))["metrics"]["test_accuracy"]
+    assert archive.disagreements(entry(records), records) == []  # type: ignore[arg-type]
+    records[6]["test_accuracy"] += 1
+    assert archive.disagreements(entry(epochs(80.0, 0)), records) != []  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
