@@ -87,7 +87,9 @@ def measure(job: Job[Settings]) -> Measured:
     facts = [one["facts"] for one in next(iter(found.values()))]
     numbers = {"runs": {name: [_bare(one) for one in values] for name, values in found.items()}, "ranks": tables}
     panels = [_scatter(name, values) for name, values in found.items()] + [_forest(tables["worst"])]
-    return Measured(numbers, panels, _claims(tables["worst"]), _caption(s, len(job.runs)), facts)
+    return Measured(
+        numbers, panels, _claims(tables["worst"]), _caption(s, len(job.runs), facts[0].get("unit", "images")), facts
+    )
 
 
 def _of(job: Job[Settings], subject: Subject, name: str) -> dict[str, Any]:
@@ -165,11 +167,11 @@ def _forest(table: Mapping[str, Mapping[str, Sequence[float | None]]]) -> Panel:
     return Panel("forest", "rank with the gap", Axis("coefficient"), Axis("", ticks=tuple(rows)), series)
 
 
-def _caption(s: Settings, runs: int) -> str:
+def _caption(s: Settings, runs: int, unit: str) -> str:
     maximiser = "one step" if s.steps == 0 else f"APGD, {s.steps} steps, {s.restarts} restarts"
     radii = ", ".join(f"{rho:g} ({name})" for name, (_, _, rho) in s.measures().items())
     return (
-        f"n = {runs} runs; {s.images} training images without augmentation, batch norm by running statistics, no label "
+        f"n = {runs} runs; {s.images} training {unit} without augmentation, batch norm by running statistics, no label "
         f"smoothing, no weight decay; m = {s.m or 'all'}; {maximiser}; T {s.geometry}, η = {s.eta:g}; ρ = {radii}. "
         f"Gap: test less training error at the last epoch. Intervals: 95 %, bootstrap over runs. Seed {s.seed}."
     )

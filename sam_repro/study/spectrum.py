@@ -165,8 +165,9 @@ def _claims(values: dict[str, dict[str, Sample | None]]) -> dict[str, Judged]:
 def _caption(s: Settings, found: Sequence[dict[str, Any]], labels: Sequence[str]) -> str:
     counts = ", ".join(f"n = {sum(one['label'] == label for one in found)} {label}" for label in labels)
     facts = found[0]["facts"]
+    images = f"{facts['images']} training {facts.get('unit', 'images')}"
     return (
-        f"{counts}; {facts['images']} training images without augmentation, batch norm by running statistics, no label "
+        f"{counts}; {images} without augmentation, batch norm by running statistics, no label "
         f"smoothing, no weight decay, {facts['precision']}. Density of the first run of each: {s.probes} starts of "
         f"{s.steps} steps, band: standard error; stems: the {s.top} largest. Bars: mean, 95 % interval over runs. "
         f"Seed {s.seed}."
