@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sam_repro.config.identity import is_place
 from sam_repro.errors import UserError
 from sam_repro.files.atomic import write_atomic
 from sam_repro.record import metrics
 from sam_repro.report import text
 from sam_repro.report.render_md import grid
-from sam_repro.runs.compare import dotted
+from sam_repro.runs.compare import differing, of_folder
 from sam_repro.runs.run import Run
 from sam_repro.tables.status import read_json
 from sam_repro.tasks.described import described
@@ -75,14 +74,15 @@ def _read(folder: Path) -> tuple[Path, dict[str, Any], dict[str, Any], list[dict
 def _labelled(read: list[tuple[Path, dict[str, Any], dict[str, Any], list[dict[str, Any]]]]) -> list[Shown]:
     """Runs are called by their method, and by what else tells them apart: optimizer, seed, any other field."""
     names = [_method(config) for _, config, _, _ in read]
-    configs = [dotted(config) for _, config, _, _ in read]
-    told = ["base_optimizer.name", "seed", *sorted({field for config in configs for field in config})]
-    for field in told:
+    runs = [of_folder(Run(folder)) for folder, _, _, _ in read]
+    seeds = ["seed"] if len({run.value("seed") for run in runs}) > 1 else []
+    for field in sorted([*seeds, *differing(runs)], key=lambda field: field != "base_optimizer.name"):
         twice = {name for name in names if names.count(name) > 1}
-        values = [config.get(field) for config in configs]
-        if len(set(map(str, values))) > 1 and not is_place(field):
-            words = "{}" if field == "base_optimizer.name" else f"{field.rpartition('.')[2]} {{}}"
-            names = [f"{n}, {words.format(v)}" if n in twice else n for n, v in zip(names, values, strict=True)]
+        words = "" if field == "base_optimizer.name" else f"{field.rpartition('.')[2]} "
+        names = [
+            f"{name}, {words}{run.value(field)}" if name in twice else name
+            for name, run in zip(names, runs, strict=True)
+        ]
     return [
         Shown(folder, name, summary, epochs) for name, (folder, _, summary, epochs) in zip(names, read, strict=True)
     ]

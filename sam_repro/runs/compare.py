@@ -51,7 +51,7 @@ def collect(results: Path) -> list[Shown]:
     entries = usable(ledger.read(results)[0])[0]
     ended = {entry["run_id"] for entry in entries}
     return [_ended(entry, results) for entry in entries] + [
-        _unfinished(run) for run in stored_runs(results) if run.id not in ended
+        of_folder(run) for run in stored_runs(results) if run.id not in ended
     ]
 
 
@@ -128,7 +128,8 @@ def _ended(entry: Mapping[str, Any], results: Path) -> Shown:
     )
 
 
-def _unfinished(run: Run) -> Shown:
+def of_folder(run: Run) -> Shown:
+    """A run as its own folder tells of it, whatever the ledger says."""
     state = state_of(run)
     try:
         config = run.stored()

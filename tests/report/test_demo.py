@@ -75,6 +75,17 @@ def test_seeds_tell_runs_of_one_method_apart(tmp_path: Path) -> None:
     assert ", seed 1" in table
 
 
+def test_what_differs_tells_runs_of_one_method_apart(tmp_path: Path) -> None:
+    for lr in ("0.1", "0.2"):
+        overrides = ["method=sam", f"base_optimizer.lr={lr}", f"dataset.root=/data/{lr}"]
+        write_run(tmp_path / lr, compose(overrides), epochs(70.0, 0))
+    table, _ = demo.write([tmp_path / "0.1", tmp_path / "0.2"], tmp_path / "out")
+    assert [row.split("|")[1].strip() for row in table.splitlines()[2:4]] == [
+        "SAM (ρ = 0.05), lr 0.1",
+        "SAM (ρ = 0.05), lr 0.2",
+    ]
+
+
 def test_a_collapsed_run_is_shown_as_such(folders: list[Path], tmp_path: Path) -> None:
     collapsed = tmp_path / "collapsed"
     write_run(collapsed, compose(["method=fsam"]), [{"kind": "event", "name": "collapsed", "step": 7}], "collapsed")
