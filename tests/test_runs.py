@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -391,9 +392,14 @@ def test_the_debug_configs(tmp_path: Path, cli: Cli) -> None:
     assert cli(*small, "debug=limit", "results_dir=limit").returncode == 0
     (run,) = (tmp_path / "limit/runs").iterdir()
     assert sum(r["kind"] == "step" for r in read(run)) == 10
-    assert cli(*small, "debug=profile", "results_dir=profile").returncode == 0
+    profile = cli(*small, "debug=profile", "results_dir=profile", "runtime.ranks=2", "loop.micro_batch=8", "method=sam")
+    assert profile.returncode == 0, profile.stderr
     (run,) = (tmp_path / "profile/runs").iterdir()
     assert json.loads((run / "trace.json").read_text())["traceEvents"]
+    # A pass each; beside the gradients of 4 bytes a parameter go five numbers at most.
+    size = json.loads((run / "summary.json").read_text())["parameters"] * 2 * 4 / 1e6
+    (said,) = re.findall(r"^a step: 2 all-reduces, ([\d.]+) MB, between 2 ranks$", profile.stdout, re.MULTILINE)
+    assert float(said) == pytest.approx(size, abs=2e-3)
 
 
 @pytest.mark.slow

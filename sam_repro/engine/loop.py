@@ -48,7 +48,8 @@ class Loop:
         self.started = time.monotonic()
         self.mark = self.started
         requests = Requests(self.config.runtime.checkpoint_minutes, self.ranks.main)
-        with profiler(self.config.runtime.profile and self.ranks.main, self.recorder.files.trace) as self.profiler:
+        wanted = self.config.runtime.profile and self.ranks.main
+        with profiler(wanted, self.recorder.files.trace, self.ranks) as self.profiler:
             while self.progress.epoch < self.epochs:
                 if self._collapsed() or self._train_epoch(requests):
                     return "collapsed"

@@ -42,7 +42,8 @@ class Ranks:
     rank: int
     world: int
     device: torch.device
-    collectives: int = 0  # tests and logs count them
+    collectives: int = 0  # tests and debug=profile count them
+    bytes_reduced: int = 0  # of the buffers that they add up
     company: Company | None = None  # where there are others
 
     @classmethod
@@ -77,16 +78,19 @@ class Ranks:
         flat = torch.empty(sum(sizes), dtype=dtype, device=self.device)
         parts = [like(t, part) for t, part in zip(tensors, torch.split(flat, sizes), strict=True)]
         torch._foreach_copy_(parts, tensors)
-        dist.all_reduce(flat)
-        self.collectives += 1
+        self._all_reduce(flat)
         torch._foreach_copy_(tensors, parts)
+
+    def _all_reduce(self, buffer: Tensor, how: Any = dist.ReduceOp.SUM) -> None:
+        dist.all_reduce(buffer, op=how)
+        self.collectives += 1
+        self.bytes_reduced += buffer.nbytes
 
     def any(self, flag: Tensor | bool) -> bool:
         """Whether it is true on any rank. Waits for the device once."""
         if self.world > 1:
             value = flag.float() if isinstance(flag, Tensor) else torch.full((), float(flag), device=self.device)
-            dist.all_reduce(value, op=dist.ReduceOp.MAX)
-            self.collectives += 1
+            self._all_reduce(value, dist.ReduceOp.MAX)
             flag = value
         return bool(flag)
 

@@ -42,9 +42,12 @@ def a_rank(rank: int, port: int, folder: str) -> None:
     for name, (overrides, collectives) in SETTINGS.items():
         n = net()
         s = stepper(config("method=sam", *overrides), n, ranks)
-        ranks.collectives = 0
+        ranks.collectives = ranks.bytes_reduced = 0
         train(s, STEPS)
         assert ranks.collectives == collectives * STEPS, (name, ranks.collectives)
+        if name == "plain":  # a gradient and a few numbers: two losses, the request and what the task counts
+            numbers = weights(n).numel() + 3 + s.task.counted
+            assert ranks.bytes_reduced == STEPS * numbers * weights(n).element_size()
         s.statistics.average_over(ranks)
         torch.save({"weights": weights(n), "buffers": buffers(n)}, Path(folder) / f"{name}{rank}.pt")
 
