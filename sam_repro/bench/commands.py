@@ -8,6 +8,7 @@
     sam-repro bench decode   beam search over 32 sentences, against one at a time
     sam-repro bench translation   training on translations, against torch.nn.Transformer and padded batches
     sam-repro bench study    products with the Hessian and the Gauss-Newton matrix, against curvlinops
+    sam-repro bench ranks    a step of two and four ranks over a shaped link, flat and overlapped (root, iproute2)
 
 Absolute times belong to one machine; ratios are measured side by side, contestants taking turns in one run. The bars
 are the project's own; the exit code is 0 whether they are met or not. Set OMP_NUM_THREADS to the cores that are free;
@@ -27,8 +28,15 @@ from sam_repro.words import HELP, parse
 
 # At least so many times faster than pytorch_optimizer's, malloc tuned and not; at most so many extra bytes a parameter,
 # swapping and copying. ASAM works through scratch, at most one tensor: the largest is 0.4 bytes a parameter.
-UPDATE = {"sam": (2.5, 6.0, 0.0, 4.0), "asam": (1.7, 4.0, 0.4, 4.0), "fsam": (2.0, 4.0, 4.0, 8.0)}
-INPUT = 15.0
+UPDATE = {"sam": (2.5, 5.0, 0.0, 4.0), "asam": (2.0, 5.0, 0.4, 4.0), "fsam": (2.3, 4.0, 4.0, 8.0)}
+# At most so many times torch's default SGD step, by setting of malloc and model.
+TO_SGD = {
+    ("malloc tuned", "wrn-28-10"): {"sam": 1.0, "asam": 1.5, "fsam": 1.3},
+    ("malloc tuned", "vit-b-16"): {"sam": 1.0},
+    ("malloc as it comes", "wrn-28-10"): {"sam": 1.0},
+}
+INPUT, INPUT_WITH_CUTOUT = 20.0, 15.0
+BATCH = {"ranks": 32}  # images a step where nobody says it; elsewhere 128
 
 
 @dataclass(frozen=True)
@@ -55,8 +63,13 @@ def update(options: Options) -> Measured:
 
 
 def update_bars(results: dict[str, Any]) -> list[Bar]:
-    """Bars are about WRN-28-10; where it was not measured there is none."""
+    """Bars are about WRN-28-10, one about ViT-B; where a model was not measured there is none."""
     bars = []
+    for (setting, model), most in TO_SGD.items():
+        measured = results[setting].get(model, {}).get("ratio to sgd", {})
+        for name, bar in most.items() if measured else ():
+            what = f"{name} update on {model}, times torch's default SGD step, {setting}"
+            bars.append(Bar(what, measured[f"{name}: ours"], bar, at_least=False))
     for setting, column in (("malloc tuned", 0), ("malloc as it comes", 1)):
         measured = results[setting].get("wrn-28-10")
         for name, values in UPDATE.items() if measured else ():
@@ -76,8 +89,12 @@ def input_(options: Options) -> Measured:
     images, source = bench_input.cifar_images("data")
     rounds = options.rounds or 5
     result = {"hardware": hardware(), "data": source} | bench_input.measure(images, rounds)
-    bar = Bar("images a second / the better torchvision loader", result["ratio"], INPUT, at_least=True)
-    result["bars"] = [bar.as_json()]
+    what = "images a second / the better torchvision loader"
+    bars = [
+        Bar(what, result["ratio"], INPUT, at_least=True),
+        Bar(f"{what}, with cutout", result["ratio_with_cutout"], INPUT_WITH_CUTOUT, at_least=True),
+    ]
+    result["bars"] = [bar.as_json() for bar in bars]
 
     def table(r: dict[str, Any]) -> str:
         lines = [f"{name:<24}{speed:>10,} images/s" for name, speed in r["images_per_second"].items()]
@@ -126,20 +143,29 @@ def translation(options: Options) -> Measured:
     return bench_translation.run(rounds=options.rounds or 5, clock=options.clock or "wall"), bench_translation.table
 
 
+def ranks(options: Options) -> Measured:
+    from sam_repro.bench import ranks as bench_ranks
+
+    chosen = options.methods.split(",") if options.methods else bench_ranks.METHODS
+    model = options.model or "wrn_28_2"
+    return bench_ranks.run(model, options.rounds or 5, options.batch, chosen), bench_ranks.table
+
+
 BENCHES = {"update": update, "step": step, "input": input_, "start": start, "train": train, "decode": decode,
-           "translation": translation, "study": study}  # fmt: skip
+           "translation": translation, "study": study, "ranks": ranks}  # fmt: skip
 # Which of the options a bench reads; --rounds and --json are everybody's.
 TAKES = {"update": {"model"}, "step": {"model", "methods", "clock"}, "train": {"model", "clock"},
-         "decode": {"clock"}, "translation": {"clock"}, "study": {"model", "clock"}}  # fmt: skip
+         "decode": {"clock"}, "translation": {"clock"}, "study": {"model", "clock"},
+         "ranks": {"model", "methods"}}  # fmt: skip
 
 
 FLAGS = {"--json": False} | dict.fromkeys(("--rounds", "--batch", "--model", "--methods", "--clock"), True)
 USAGE = f"""{__doc__}
   --json           measurements, ratios and bars as one JSON object
   --rounds N       turns that each contestant gets after the warm-up
-  --batch N        step, train, study: images a step, or a batch (128)
-  --model NAME     step, train, study: a name of configs/model (resnet18; resnet8); update: one of its lists
-  --methods A,B    step: names of configs/method; left out: every kind
+  --batch N        step, train, study, ranks: images a step, or a batch (128; ranks: 32)
+  --model NAME     step, train, study, ranks: a name of configs/model (resnet18; study: resnet8); update: of its lists
+  --methods A,B    step: names of configs/method; left out: every kind; ranks: some of its own
   --clock wall|cpu step, train, decode, translation, study: wall time, or CPU time for a busy machine"""
 
 
@@ -167,7 +193,7 @@ def chosen(words: list[str]) -> tuple[str, Options, bool]:
     if clock is not None and clock not in CLOCKS:
         raise UserError(f"--clock {clock}: {hint(clock, CLOCKS)}")
     rounds = at_least("--rounds", flags["--rounds"], 1) if "--rounds" in flags else None
-    batch = at_least("--batch", flags.get("--batch", "128"), 2)
+    batch = at_least("--batch", flags.get("--batch", str(BATCH.get(name, 128))), 2)
     return name, Options(rounds, batch, flags.get("--model"), flags.get("--methods"), clock), "--json" in flags
 
 

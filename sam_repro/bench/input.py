@@ -17,12 +17,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sam_repro.config.schema import AugmentConfig
+from sam_repro.config.schema import AugmentConfig, RuntimeConfig
 from sam_repro.data.declared import DatasetConfig, Source
 from sam_repro.data.layouts import CIFAR10
 from sam_repro.data.memory import MemoryTrain
 from sam_repro.data.official import load_official
 from sam_repro.data.on_device import Normalise, OnDevice
+from sam_repro.engine.ranks import device_of
 from sam_repro.errors import UserError
 
 BATCH = 128
@@ -40,14 +41,17 @@ def cifar_images(root: str) -> tuple[Tensor, str]:
 
 
 def ours(images: Tensor, cutout: int) -> Callable[[int], int]:
-    device = torch.device("cpu")
+    device = device_of(RuntimeConfig(), 0)
     augment = AugmentConfig(crop=4, flip=True, cutout=cutout)
     labels = torch.zeros(len(images), dtype=torch.int64)
     data = MemoryTrain(images, labels, OnDevice(augment, Normalise(MEAN, STD, device), 0, 10), device)
 
     def round_(epoch: int) -> int:
         ids = data.order(epoch)[:IMAGES]
-        return sum(len(batch.images) for batch in data.gather_each(torch.split(ids, BATCH), epoch))
+        count = sum(len(batch.images) for batch in data.gather_each(torch.split(ids, BATCH), epoch))
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        return count
 
     return round_
 
@@ -82,7 +86,8 @@ def torchvision_loader(images: Tensor, workers: int) -> Callable[[int], int]:
         num_workers=workers,
         persistent_workers=workers > 0,
     )
-    return lambda epoch: sum(len(batch) for batch, _ in loader)
+    device = device_of(RuntimeConfig(), 0)
+    return lambda epoch: sum(len(batch.to(device)) for batch, _ in loader)
 
 
 def measure(images: Tensor, rounds: int) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from typing import Any
 from sam_repro.machine import cores, cpu
 
 Seconds = list[float]
+Turn = Callable[[], float]  # how many seconds it took
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 
 
@@ -48,12 +49,17 @@ class Bar:
         return f"{'met' if self.met else 'MISSED':<7}{self.what}: {self.measured:g}, {side} {self.bar:g}"
 
 
-def stopwatch(job: Callable[[], object], clock: str = "wall") -> Callable[[], float]:
+def stopwatch(job: Callable[[], object], clock: str = "wall", wait: Callable[[], object] | None = None) -> Turn:
+    """wait: until an accelerator has done what was asked of it, which a processor has when the job returns."""
     now = CLOCKS[clock]
 
     def seconds() -> float:
+        if wait is not None:
+            wait()
         begin = now()
         job()
+        if wait is not None:
+            wait()
         return now() - begin
 
     return seconds
