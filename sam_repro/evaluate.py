@@ -150,7 +150,13 @@ def data_of(name: str, config: Config) -> DatasetConfig:
             f"{own.image_size}"
         )
     return replace(
-        other, root=own.root, mean=own.mean, std=own.std, workers=own.workers, skip_unreadable=own.skip_unreadable
+        other,
+        root=own.root,
+        mean=own.mean,
+        std=own.std,
+        workers=own.workers,
+        skip_unreadable=own.skip_unreadable,
+        decoder=own.decoder,
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 from commands import TINY, Cli, command, wait_for
 
 from sam_repro import machine
-from sam_repro.data.stream import worker_count
+from sam_repro.data.workers import worker_count
 from sam_repro.errors import USER_ERROR, UserError
 from sam_repro.sweep import child
 from sam_repro.sweep.evaluations import command as evaluation

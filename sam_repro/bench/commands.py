@@ -2,7 +2,7 @@
 
     sam-repro bench update   the update beyond the two passes, against pytorch_optimizer's; bytes a parameter
     sam-repro bench step     a whole training step of every method, against plain SGD's
-    sam-repro bench input    augmented batches, against torchvision's PIL DataLoader
+    sam-repro bench input    augmented batches, against torchvision's PIL DataLoader; --pictures: of JPEG files
     sam-repro bench start    --help, --cfg job, a mistake, the plan of every table
     sam-repro bench train    the default SAM step, against a plain fp32 loop around pytorch_optimizer's SAM
     sam-repro bench decode   beam search over 32 sentences, against one at a time
@@ -24,6 +24,7 @@ from typing import Any
 
 from sam_repro.bench.timing import CLOCKS, Bar, hardware
 from sam_repro.errors import USER_ERROR, UserError, command, hint
+from sam_repro.machine import cores
 from sam_repro.words import HELP, parse
 
 # At least so many times faster than pytorch_optimizer's, malloc tuned and not; at most so many extra bytes a parameter,
@@ -46,6 +47,7 @@ class Options:
     model: str | None
     methods: str | None
     clock: str | None
+    pictures: bool = False
 
 
 Measured = tuple[dict[str, Any], Callable[[dict[str, Any]], str]]
@@ -84,6 +86,12 @@ def update_bars(results: dict[str, Any]) -> list[Bar]:
 
 
 def input_(options: Options) -> Measured:
+    if options.pictures:
+        from sam_repro.bench import pictures
+
+        return pictures.run(options.rounds or 7, cores(), options.clock or "wall"), pictures.table
+    if options.clock:
+        raise UserError("--clock means nothing to input without --pictures")
     from sam_repro.bench import input as bench_input
 
     images, source = bench_input.cifar_images("data")
@@ -156,17 +164,20 @@ BENCHES = {"update": update, "step": step, "input": input_, "start": start, "tra
 # Which of the options a bench reads; --rounds and --json are everybody's.
 TAKES = {"update": {"model"}, "step": {"model", "methods", "clock"}, "train": {"model", "clock"},
          "decode": {"clock"}, "translation": {"clock"}, "study": {"model", "clock"},
-         "ranks": {"model", "methods"}}  # fmt: skip
+         "ranks": {"model", "methods"}, "input": {"pictures", "clock"}}  # fmt: skip
 
 
-FLAGS = {"--json": False} | dict.fromkeys(("--rounds", "--batch", "--model", "--methods", "--clock"), True)
+FLAGS = {"--json": False, "--pictures": False} | dict.fromkeys(
+    ("--rounds", "--batch", "--model", "--methods", "--clock"), True
+)
 USAGE = f"""{__doc__}
   --json           measurements, ratios and bars as one JSON object
   --rounds N       turns that each contestant gets after the warm-up
   --batch N        step, train, study, ranks: images a step, or a batch (128; ranks: 32)
   --model NAME     step, train, study, ranks: a name of configs/model (resnet18; study: resnet8); update: of its lists
   --methods A,B    step: names of configs/method; left out: every kind; ranks: some of its own
-  --clock wall|cpu step, train, decode, translation, study: wall time, or CPU time for a busy machine"""
+  --pictures       input: photographs in files, by as many workers as there are cores
+  --clock wall|cpu step, train, decode, translation, study, input --pictures: wall or CPU time"""
 
 
 @command
@@ -186,7 +197,7 @@ def chosen(words: list[str]) -> tuple[str, Options, bool]:
     name, flags = " ".join(given.names), given.flags
     if name not in BENCHES:
         raise UserError(f"no bench {name!r}, {hint(name, BENCHES)}")
-    for flag in ("model", "methods", "clock"):
+    for flag in ("model", "methods", "clock", "pictures"):
         if f"--{flag}" in flags and flag not in TAKES.get(name, ()):
             raise UserError(f"--{flag} means nothing to {name}")
     clock = flags.get("--clock")
@@ -194,7 +205,8 @@ def chosen(words: list[str]) -> tuple[str, Options, bool]:
         raise UserError(f"--clock {clock}: {hint(clock, CLOCKS)}")
     rounds = at_least("--rounds", flags["--rounds"], 1) if "--rounds" in flags else None
     batch = at_least("--batch", flags.get("--batch", str(BATCH.get(name, 128))), 2)
-    return name, Options(rounds, batch, flags.get("--model"), flags.get("--methods"), clock), "--json" in flags
+    options = Options(rounds, batch, flags.get("--model"), flags.get("--methods"), clock, "--pictures" in flags)
+    return name, options, "--json" in flags
 
 
 def at_least(flag: str, value: str, least: int) -> int:

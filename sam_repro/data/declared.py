@@ -36,6 +36,11 @@ class Fit(Enum):
     squash = "squash"  # both sides to image_size, whatever the proportions
 
 
+class Decoder(Enum):
+    fast = "fast"  # JPEGs by simplejpeg, with the pixels that Pillow gives; all else by Pillow
+    pil = "pil"  # everything by Pillow
+
+
 OF_FILES = (Source.folder, Source.imagenet, Source.flowers102, Source.pets, Source.own)  # images of any size, as files
 # Of the sets that are not of verified files: any of these folders under a root.
 FOLDERS = {
@@ -80,6 +85,7 @@ class DatasetConfig:
     stream: bool = False  # read and decode in worker processes while training, instead of once into memory
     fit: Fit = Fit.crop  # how an image of another size becomes image_size pixels
     crop_share: float = 1.0  # ImageNet's usual 224 of 256 pixels: 0.875
+    decoder: Decoder = Decoder.fast  # of image files
     skip_unreadable: int = 0  # so many broken image files are named and left out; one more ends the run
     workers: int | None = None  # that decode, a rank; null: its share of the cores. Not part of a run's identity
     evaluate_on: Split = Split.test

@@ -69,12 +69,17 @@ def _set(
     name: str, half: LabelledFiles, config: DatasetConfig, device: torch.device | str, columns: Tensor | None = None
 ) -> EvaluationSet:
     from sam_repro.data.preprocess import evaluation
-    from sam_repro.data.stream import StreamEval, worker_count
+    from sam_repro.data.stream import StreamEval
+    from sam_repro.data.workers import Pool, worker_count
 
     device = torch.device(device)
     normalise = Normalise(config.mean, config.std, device)
-    tally, workers = Tally(config.skip_unreadable), worker_count(config.workers)
-    return EvaluationSet(name, StreamEval(*half, evaluation(config), normalise, tally, workers, device), columns)
+    tally, pool = Tally(config.skip_unreadable), Pool(worker_count(config.workers), device)
+    pictures, targets = half
+    pictures = pictures.by(config.decoder)
+    return EvaluationSet(
+        name, StreamEval(pictures, targets, evaluation(config), normalise, tally, pool, device), columns
+    )
 
 
 def corruption_scores(accuracies: dict[str, float]) -> dict[str, float]:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from sam_repro.config.schema import AugmentConfig, BudgetConfig, Policy
-from sam_repro.data.declared import DatasetConfig, Split
+from sam_repro.data.declared import DatasetConfig, Decoder, Split
 from sam_repro.data.layouts import Layout
 from sam_repro.data.memory import MemoryEval, MemoryTrain
 from sam_repro.data.noise import corrupt
@@ -37,7 +37,7 @@ def load(
     then the training part is capped; then its labels are corrupted, at the exact rate. So the held-out labels, like
     the test labels, stay clean: they judge what was learnt, not what was memorised.
     """
-    train, test = read(config, layout)
+    train, test = (_by(config.decoder, half) for half in read(config, layout))
     judged = {"test": test}
     if config.evaluate_on is not Split.test:
         rest, held = split(train[1], config.validation)
@@ -72,6 +72,11 @@ def load(
     build = _streams if one_by_one else _in_memory
     learnt, held_out = build(config, on_device, (images, labels), judged, torch.device(device), tally)
     return Data(learnt, held_out["test"], config.classes, facts, held_out.get("validation"))
+
+
+def _by(decoder: Decoder, half: Labelled) -> Labelled:
+    images, labels = half
+    return (images.by(decoder) if isinstance(images, FilePictures) else images), labels
 
 
 def _take(half: Labelled, ids: Tensor) -> Labelled:
@@ -121,17 +126,18 @@ def _streams(
     config: DatasetConfig, on_device: OnDevice, train: Labelled, judged: Judged, device: torch.device, tally: Tally
 ) -> tuple[TrainData, dict[str, EvalData]]:
     from sam_repro.data.preprocess import evaluation, training
-    from sam_repro.data.stream import StreamEval, StreamTrain, worker_count
+    from sam_repro.data.stream import StreamEval, StreamTrain
+    from sam_repro.data.workers import Pool, worker_count
 
-    workers = worker_count(config.workers)
+    pool = Pool(worker_count(config.workers), device)
 
     def pictures(images: Tensor | FilePictures) -> Pictures:
         return ArrayPictures(images) if isinstance(images, Tensor) else images
 
     fit = evaluation(config)
     held_out: dict[str, EvalData] = {
-        name: StreamEval(pictures(held), labels, fit, on_device.normalise, tally, workers, device)
+        name: StreamEval(pictures(held), labels, fit, on_device.normalise, tally, pool, device)
         for name, (held, labels) in judged.items()
     }
     transform = training(config, on_device.augment)
-    return StreamTrain(pictures(train[0]), train[1], transform, on_device, tally, workers, device), held_out
+    return StreamTrain(pictures(train[0]), train[1], transform, on_device, tally, pool, device), held_out

@@ -24,7 +24,14 @@ class Normalise:
         self.scale = torch.tensor([1.0 / (255.0 * s) for s in std], device=device).reshape(-1, 1, 1)
 
     def __call__(self, images: Tensor) -> Tensor:
-        return images.float().sub_(self.shift).mul_(self.scale)  # in place: an operation of two types is 20 x slower
+        floats = images.float()  # what follows is in place: an operation of two types is 20 x slower
+        channels_last = not floats.is_contiguous() and floats.is_contiguous(memory_format=torch.channels_last)
+        if channels_last and floats.device.type == "cpu":
+            # A processor's loops are over the innermost dimension: whole rows, not three channels.
+            rows, width = floats.permute(0, 2, 3, 1).flatten(2), floats.shape[3]
+            rows.sub_(self.shift.flatten().repeat(width)).mul_(self.scale.flatten().repeat(width))
+            return floats
+        return floats.sub_(self.shift).mul_(self.scale)
 
 
 class OnDevice:

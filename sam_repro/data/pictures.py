@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import torch
 from torch import Tensor
 
+from sam_repro.data.declared import Decoder
+from sam_repro.data.decoding import decode, planes
 from sam_repro.errors import UserError
 from sam_repro.files.read import opened
-
-# PIL goes by content, not by name, and for some formats (EPS) it starts other programs.
-FORMATS = ("PNG", "JPEG", "BMP", "GIF", "PPM", "TIFF", "WEBP")
 
 
 class UnreadableError(Exception):
@@ -24,14 +22,18 @@ class UnreadableError(Exception):
 class FilePictures:
     """Image files, decoded on demand. The paths are one array: a million Python strings would be copied to workers."""
 
-    def __init__(self, paths: Sequence[Path] | np.ndarray) -> None:
+    def __init__(self, paths: Sequence[Path] | np.ndarray, decoder: Decoder = Decoder.fast) -> None:
         self.paths = paths if isinstance(paths, np.ndarray) else np.array([str(path).encode() for path in paths])
+        self.decoder = decoder
 
     def __len__(self) -> int:
         return len(self.paths)
 
     def __getitem__(self, ids: Tensor) -> FilePictures:
-        return FilePictures(self.paths[ids.numpy()])
+        return FilePictures(self.paths[ids.numpy()], self.decoder)
+
+    def by(self, decoder: Decoder) -> FilePictures:
+        return FilePictures(self.paths, decoder)
 
     def path(self, index: int) -> Path:
         return Path(self.paths[index].decode())
@@ -42,11 +44,10 @@ class FilePictures:
 
         path = self.path(index)
         try:
-            with opened(path) as file, Image.open(file, formats=FORMATS) as image:
-                pixels = np.array(image.convert("RGB"))
+            with opened(path) as file:
+                return planes(decode(file, self.decoder))
         except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
             raise UnreadableError(f"{path} is no readable image ({type(error).__name__})") from None
-        return torch.from_numpy(pixels).permute(2, 0, 1)
 
 
 class ArrayPictures:

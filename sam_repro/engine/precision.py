@@ -16,8 +16,8 @@ DTYPES = {Precision.bf16: torch.bfloat16, Precision.fp16: torch.float16}
 
 def forward(model: Callable[..., Tensor], inputs: Sequence[Tensor], runtime: RuntimeConfig) -> Tensor:
     """The model's output, computed in the run's precision and memory format, in single precision at least."""
-    if runtime.channels_last:
-        inputs = [x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x for x in inputs]
+    order = torch.channels_last if runtime.channels_last else torch.contiguous_format
+    inputs = [x.contiguous(memory_format=order) if x.ndim == 4 else x for x in inputs]
     kind = inputs[0].device.type
     with torch.autocast(kind, DTYPES.get(runtime.precision), enabled=runtime.precision in DTYPES):
         output = model(*inputs)

@@ -90,7 +90,7 @@ def test_mistakes_are_told_in_one_line(tmp_path: Path) -> None:
 
 def test_the_run_id_is_of_the_images_and_of_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def id_of(root: str) -> str:
-        identity._images.cache_clear()
+        identity._content.cache_clear()
         return run_id(compose(["dataset=folder", f'dataset.root="{root}"']))
 
     first, second = tmp_path / "first", tmp_path / "second"
@@ -120,7 +120,7 @@ def test_val_serves_where_there_is_no_test(tmp_path: Path) -> None:
     assert (data.train.size, data.test.size) == (6, 4)
     id_of = run_id(compose(["dataset=folder", f"dataset.root={tmp_path}"]))
     (tmp_path / "val/ape/0.png").unlink()
-    identity._images.cache_clear()
+    identity._content.cache_clear()
     assert run_id(compose(["dataset=folder", f"dataset.root={tmp_path}"])) != id_of
     (tmp_path / "val").rename(tmp_path / "held")
     with pytest.raises(UserError, match=r"has no test/ \(nor val/\)"):

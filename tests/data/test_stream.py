@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 from image_folders import photograph
@@ -11,7 +12,9 @@ from sam_repro.config.schema import AugmentConfig, BudgetConfig, Policy
 from sam_repro.data import Data, load
 from sam_repro.data.counter import Draw, hashes, key
 from sam_repro.data.declared import DatasetConfig, Fit, Source
-from sam_repro.data.stream import StreamTrain, neighbours, worker_count
+from sam_repro.data.pictures import FilePictures
+from sam_repro.data.stream import StreamTrain, neighbours
+from sam_repro.data.workers import worker_count
 from sam_repro.errors import UserError
 
 UNIT = {"mean": [0.0] * 3, "std": [1 / 255] * 3}
@@ -54,6 +57,53 @@ def test_workers_and_batches_change_nothing(root: Path) -> None:
     assert not torch.equal(epoch_of(streaming(root, seed=1), 3)[0], images)
 
 
+def pids() -> set[int]:
+    return {child.pid for child in psutil.Process().children()}
+
+
+def test_workers_are_started_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    others = pids()
+    data, alone = streaming(root), streaming(root, workers=0)
+    epoch_of(data, 0)
+    workers = pids() - others
+    assert len(workers) == 2
+    list(data.test.batches(4))
+    next(data.train.gather_each(data.train.order(1).split(5), 1))  # left in the middle
+    assert torch.equal(epoch_of(data, 2)[0], epoch_of(alone, 2)[0])
+    assert pids() - others == workers
+
+    def within_an_epoch(epoch: int) -> None:
+        """Other samples while an epoch's batches run ahead, as methods that pass over them want."""
+        assert not list(data.train.gather_each([], epoch))
+        batches = data.train.gather_each(data.train.order(epoch).split(8), epoch)
+        next(batches)
+        other = torch.tensor([3, 20, 7])
+        assert torch.equal(data.train.gather(other, epoch).images, alone.train.gather(other, epoch).images)
+        assert sum(len(batch.ids) for batch in data.train.gather_each(data.train.order(epoch).split(6), epoch)) == 24
+        assert torch.equal(next(batches).ids, data.train.order(epoch)[8:16])
+
+    within_an_epoch(3)
+    both = pids() - others
+    assert workers < both
+    assert len(both) == 4
+
+    def no(*_: object) -> None:
+        raise AssertionError("decoded in the main process")
+
+    monkeypatch.setattr(FilePictures, "read", no)
+    monkeypatch.setattr(alone.train, "gather", data.train.gather)
+    within_an_epoch(4)
+    assert pids() - others == both
+
+
+def test_workers_end_with_the_data(root: Path) -> None:
+    others, data = pids(), streaming(root)
+    epoch_of(data, 0)
+    assert pids() - others
+    del data
+    assert not pids() - others
+
+
 def test_the_transform_is_torchvisions(root: Path) -> None:
     augment = AugmentConfig(crop=0, flip=True, resized_crop=0.08)
     data = streaming(root, augment, workers=0)
@@ -83,7 +133,7 @@ def test_evaluation_preprocessing(root: Path, fit: Fit) -> None:
     batches = list(data.test.batches(3))
     assert torch.cat([b.ids for b in batches]).tolist() == list(range(10))
     assert torch.cat([b.targets for b in batches]).tolist() == [0] * 5 + [1] * 5
-    picture = data.test.samples.pictures.read(9)  # type: ignore[attr-defined]
+    picture = data.test.pictures.read(9)  # type: ignore[attr-defined]
     theirs = v2.Resize((16, 16)) if fit is Fit.squash else v2.Compose([v2.Resize(20), v2.CenterCrop(16)])
     assert torch.equal(batches[-1].images[-1].round().byte(), theirs(picture))
 

@@ -15,6 +15,7 @@ from sam_repro.data.pictures import ArrayPictures, Tally
 from sam_repro.data.preprocess import evaluation, training
 from sam_repro.data.sets import Data, EvalData, TrainData
 from sam_repro.data.stream import StreamEval, StreamTrain
+from sam_repro.data.workers import Pool
 from sam_repro.engine.evaluate import evaluate
 from sam_repro.engine.ranks import Ranks
 from sam_repro.tasks.classification.task import Classification
@@ -33,8 +34,8 @@ def task(c: Config, stream: bool = False) -> Classification:
     held: EvalData = MemoryEval(IMAGES, LABELS, normalise, GPU)
     if stream:
         transform, pictures = training(c.dataset, on_device.augment), ArrayPictures(IMAGES)
-        train_set = StreamTrain(pictures, LABELS, transform, on_device, Tally(False), 0, GPU)
-        held = StreamEval(pictures, LABELS, evaluation(c.dataset), normalise, Tally(False), 0, GPU)
+        train_set = StreamTrain(pictures, LABELS, transform, on_device, Tally(False), Pool(0, GPU), GPU)
+        held = StreamEval(pictures, LABELS, evaluation(c.dataset), normalise, Tally(False), Pool(0, GPU), GPU)
     return Classification(c, Data(train_set, held, 10, {}))
 
 
