@@ -16,14 +16,13 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from filelock import FileLock
-
 from sam_repro import signals
 from sam_repro.data.declared import FOLDERS, Source
 from sam_repro.data.download import AlteredError, UnreachableError
 from sam_repro.data.layouts import ENVIRONMENT, LAYOUTS, MANIFEST, Layout, read
 from sam_repro.data.origins import ORIGINS
 from sam_repro.errors import USER_ERROR, UserError, command, hint
+from sam_repro.files.alone import alone
 from sam_repro.files.atomic import open_atomic
 from sam_repro.words import HELP, parse
 
@@ -49,7 +48,7 @@ def fetch(
         raise UserError(f"--from {origin} has no {name}: choose one of auto, {', '.join(origins)}")
     folder = root / layout.folder
     folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(root / f".fetch-{name}.lock"):
+    with alone(root / f".fetch-{name}.lock"):
         if not _wrong(folder, layout):
             return folder
         staging = _staging(root, name)
@@ -66,7 +65,7 @@ def fetch_transfer(name: str, root: Path) -> Path:
     source = Source(name)
     folder = root / FOLDERS[source][0]
     root.mkdir(parents=True, exist_ok=True)
-    with FileLock(root / f".fetch-{name}.lock"):
+    with alone(root / f".fetch-{name}.lock"):
         if not folder.exists():
             staging = _staging(root, name)
             for unpacked in staging.glob("*/*/"):  # torchvision takes what it finds unpacked for whole

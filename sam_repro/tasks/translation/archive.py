@@ -13,9 +13,8 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
-from filelock import FileLock
-
 from sam_repro.errors import UserError
+from sam_repro.files.alone import alone
 from sam_repro.files.atomic import write_atomic
 from sam_repro.tasks.translation.moses import Moses
 from sam_repro.tasks.translation.prepare import Preparation, prepared
@@ -36,7 +35,7 @@ def fetch_iwslt14(path: Path, root: Path) -> Path:
     """The folder of the text, from an archive, its unpacked folder, or one of aligned files; it is prepared too."""
     folder = root / NAME
     folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(root / f".fetch-{NAME}.lock"):
+    with alone(root / f".fetch-{NAME}.lock"):
         for split, pairs in _pairs(path).items():
             for language, lines in zip((SOURCE, TARGET), pairs, strict=True):
                 write_atomic(folder / f"{split}.{language}", "".join(line + "\n" for line in lines))

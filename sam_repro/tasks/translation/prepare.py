@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock
 
 from sam_repro.data.declared import TextConfig
 from sam_repro.errors import UserError
+from sam_repro.files.alone import alone
 from sam_repro.files.digest import file_sha256
 from sam_repro.tasks.translation.bpe import Codes, Dictionary, Merge, encode, learn
 from sam_repro.tasks.translation.moses import Moses
@@ -72,7 +72,7 @@ def prepared(root: Path, how: Preparation, cache: Path | None = None) -> Path:
     cache = cache or cache_folder()
     cache.mkdir(parents=True, exist_ok=True)
     folder = cache / digest
-    with FileLock(cache / f".{digest}.lock"):
+    with alone(cache / f".{digest}.lock"):
         if not folder.is_dir():
             staging = cache / f".{digest}.partial"
             shutil.rmtree(staging, ignore_errors=True)
