@@ -41,7 +41,8 @@ def _figure(words: list[str]) -> int:
     runs = study.part(said.get("budget", PAPER)).runs
     if runs is not None:
         own = [word for word in words if word.partition("=")[0] not in ("figure", "budget")]
-        swept = [f"table={runs.table}", f"cells={','.join(runs.cells)}", f"budget={runs.budget}", *own]
+        cells = [f"cells={','.join(runs.cells)}"] if runs.cells else []
+        swept = [f"table={runs.table}", *cells, f"budget={runs.budget}", *own]
         code = sweep.main(swept)
         if code or "--dry-run" in words:
             return code

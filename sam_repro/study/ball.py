@@ -110,6 +110,23 @@ def one_step(land: Landscape, rho: float) -> list[Tensor]:
     return land.norm.steepest(land.slope()[1], rho)
 
 
+def one_steps(
+    model: nn.Module, batches: Batches, loss: Loss, norm: Norm, radii: Sequence[float], m: int
+) -> list[float]:
+    """m-sharpness by one step at each of some radii; the gradients are those of all of them."""
+    groups = [pair for x, y in batches for pair in zip(torch.split(x, m), torch.split(y, m), strict=True)]
+    sums = [0.0] * len(radii)
+    for group in groups:
+        land = Landscape(model, [group], loss, norm)
+        try:
+            here, g = land.slope()
+            for place, rho in enumerate(radii):
+                sums[place] += len(group[1]) * (land.value(norm.steepest(g, rho)) - here)
+        finally:
+            land.close()
+    return [found / sum(len(y) for _, y in groups) for found in sums]
+
+
 def apgd(land: Landscape, rho: float, steps: int, restarts: int, seed: int) -> float:
     """The largest loss that was seen."""
     generator = torch.Generator().manual_seed(seed)

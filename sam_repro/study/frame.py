@@ -3,7 +3,7 @@
 A module of this package that measures has
 
     Settings            a dataclass: what `settings:` of its files and the command line may say
-    RUNS                whether it looks at trained runs
+    RUNS                whether it looks at trained runs: NONE, at their RECORDS alone, or at their WEIGHTS
     measure(job)        -> Measured
 
 and may have `check(settings)`, which raises a UserError. It measures in parts, `job.parts.get(name, function)`, so that
@@ -31,11 +31,14 @@ from sam_repro.report import studies
 from sam_repro.report.figures.panel import Panel
 from sam_repro.report.studies import Judged, Stored
 from sam_repro.study.parts import Parts
+from sam_repro.tables import spec
 from sam_repro.tables.plan import PAPER
 from sam_repro.tables.studies import Part, Study
+from sam_repro.tables.table import Table
 from sam_repro.words import Words
 
 S = TypeVar("S")
+NONE, RECORDS, WEIGHTS = "", "records", "weights"
 OF_THE_COMMAND = ("run", "runs", "budget", "results_dir")
 
 
@@ -46,6 +49,8 @@ class Subject:
     id: str
     label: str
     results: Path
+    row: str = ""  # of the table whose cell it is
+    column: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ class Job(Generic[S]):
     settings: S
     runs: Sequence[Subject]
     parts: Parts
+    table: Table | None = None  # whose cells the runs are
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,9 @@ def run(study: Study, given: Words) -> Stored:
     what = {"settings": said, "runs": [s.id for s in subjects], "code": file_sha256(Path(str(module.__file__)))}
     parts = Parts(folder, what)
     print(f"{study.figure}: takes {part.takes} at its own settings, {budget} budget", file=sys.stderr, flush=True)
-    found: Measured = module.measure(Job(settings, subjects, parts))
+    named = {"run", "runs"} & words.keys()
+    table = None if named or part.runs is None else spec.load(part.runs.table).at(part.runs.budget)
+    found: Measured = module.measure(Job(settings, subjects, parts, table))
     looked_at = found.runs or [{"id": s.id, "label": s.label} for s in subjects]
     caption = f"{budget.capitalize()} budget; {found.caption}"
     stored = Stored(
@@ -115,7 +123,7 @@ def _value(key: str, text: str) -> Any:
         raise UserError(f"{key}={text}: {str(error).splitlines()[0]}") from error
 
 
-def _subjects(study: Study, part: Part, words: Mapping[str, str], results: Path, *, wants: bool) -> list[Subject]:
+def _subjects(study: Study, part: Part, words: Mapping[str, str], results: Path, *, wants: str) -> list[Subject]:
     named = [words[key] for key in ("run", "runs") if key in words]
     if not wants:
         if named:
@@ -126,8 +134,8 @@ def _subjects(study: Study, part: Part, words: Mapping[str, str], results: Path,
     if len(named) == 2:
         raise UserError("run and runs= exclude each other: give one of them")
     if named:
-        return subjects.of_words([word.strip() for word in named[0].strip("[]").split(",")], results)
-    return subjects.of_cells(study, part, results)
+        return subjects.of_words([word.strip() for word in named[0].strip("[]").split(",")], results, wants)
+    return subjects.of_cells(study, part, results, wants)
 
 
 def printed(study: Study, stored: Stored, *, as_json: bool) -> str:

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from sam_repro.report.figures.panel import Axis, Panel, Series
 from sam_repro.report.studies import Judged
-from sam_repro.study.frame import Job, Measured
+from sam_repro.study.frame import NONE, Job, Measured
 
 Array = NDArray[np.float64]
-RUNS = False
+RUNS = NONE
 METHODS = ("gradient descent", "n-SAM", "1-SAM")
 LARGE = 10.0  # times, from which a difference is an order of magnitude
 

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from sam_repro.report.figures.panel import Axis, Field, Panel, Series
 from sam_repro.report.studies import Judged
-from sam_repro.study.frame import Job, Measured
+from sam_repro.study.frame import NONE, Job, Measured
 from sam_repro.study.toy import TARGET
 
 Array = NDArray[np.float64]
-RUNS = False
+RUNS = NONE
 CENTRES = {"w = (1, 1)": (1.0, 1.0), "w' = (3, 1/3)": (3.0, 1 / 3)}
 SAME = 1e-6  # of two maxima, relative
 POINTS = 4096  # of a boundary's first walk

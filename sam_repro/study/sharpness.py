@@ -21,10 +21,10 @@ from sam_repro.errors import UserError, hint
 from sam_repro.report.figures.panel import Axis, Panel, Series
 from sam_repro.report.studies import Judged
 from sam_repro.study import ranks
-from sam_repro.study.frame import Job, Measured, Subject
+from sam_repro.study.frame import WEIGHTS, Job, Measured, Subject
 from sam_repro.study.ranks import Item
 
-RUNS = True
+RUNS = WEIGHTS
 GEOMETRIES = ("elementwise", "filterwise")
 # What a family varies, as table 1 has it.
 AXES: dict[str, Callable[[Config], float]] = {

@@ -19,11 +19,11 @@ import numpy as np
 from sam_repro.errors import UserError, hint
 from sam_repro.report.figures.panel import Axis, Panel, Series
 from sam_repro.report.studies import Judged
-from sam_repro.study.frame import Job, Measured, Subject
+from sam_repro.study.frame import WEIGHTS, Job, Measured, Subject
 from sam_repro.study.lanczos import Probe, density, lanczos, largest
 from sam_repro.tables.statistics import Sample, sample
 
-RUNS = True
+RUNS = WEIGHTS
 MATRICES = ("hessian", "gauss_newton")
 POINTS = 200  # of a density's curve
 FLOOR = 1e-6  # of a density's axis

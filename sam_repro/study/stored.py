@@ -30,8 +30,13 @@ class Opened:
         return sum(len(targets) for _, targets in self.batches)
 
 
-def open_subject(subject: Subject, images: int, batch: int, *, double: bool = False) -> Opened:
-    """Batch norm by its running statistics; `images` of the training half, the same share of each class."""
+def open_subject(
+    subject: Subject, images: int, batch: int, *, double: bool = False, epoch: int | None = None
+) -> Opened:
+    """Batch norm by its running statistics; `images` of the training half, the same share of each class.
+
+    epoch: with the weights that loop.keep_every kept of it; None: with those of the end.
+    """
     import torch
 
     from sam_repro.config.reads import is_text
@@ -47,7 +52,7 @@ def open_subject(subject: Subject, images: int, batch: int, *, double: bool = Fa
     if config.task is not None:
         raise UserError(f"run={run.id} is of another task: this study is of runs that classify images or translate")
     device = device_of(config.runtime, 0)
-    model = trained(config, run.weights).to(device).eval()
+    model = trained(config, run.weights if epoch is None else run.weights_of(epoch)).to(device).eval()
     dtype = torch.float64 if double else torch.float32
     model = model.to(dtype)
     facts = {
@@ -76,17 +81,25 @@ def open_subject(subject: Subject, images: int, batch: int, *, double: bool = Fa
     return Opened(config, model, batches, loss, device, facts | {"images": train.size})
 
 
-def gap_of(subject: Subject) -> float:
-    """Test error less training error at the last epoch, in points."""
-    from sam_repro.record import metrics
-    from sam_repro.runs.run import Run
+def gap_of(subject: Subject, epoch: int | None = None) -> float:
+    """Test error less training error at the end of an epoch, the last one by default, in points."""
+    from sam_repro.study.recorded import epochs
 
-    run = Run.at(subject.results, subject.id)
-    epochs = [record for record in metrics.read(run.path) if record["kind"] == "epoch"]
-    last = epochs[-1] if epochs else {}
+    known = [record for record in epochs(subject) if epoch in (None, record["epoch"])]
+    one = known[-1] if known else {}
     for kind in ("accuracy", "token_accuracy"):
-        if {f"train_{kind}", f"test_{kind}"} <= last.keys():
-            return float(last[f"train_{kind}"]) - float(last[f"test_{kind}"])
+        if {f"train_{kind}", f"test_{kind}"} <= one.keys():
+            return float(one[f"train_{kind}"]) - float(one[f"test_{kind}"])
     raise UserError(
-        f"run={run.id} says no accuracy of its last epoch: this study is of runs that classify or translate"
+        f"run={subject.id} says no accuracy of that epoch: this study is of runs that classify or translate"
     )
+
+
+def batch_statistics(model: nn.Module) -> None:
+    """Batch norm by each batch's own statistics from now on, the running ones neither read nor changed."""
+    from torch.nn.modules.batchnorm import _BatchNorm
+
+    for module in model.modules():
+        if isinstance(module, _BatchNorm):
+            module.train()
+            module.track_running_stats = False

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from sam_repro.errors import UserError
+from sam_repro.runs import archive
 from sam_repro.runs.run import Run, find_run
-from sam_repro.study.frame import Subject
+from sam_repro.study.frame import RECORDS, Subject
 from sam_repro.tables import spec
 from sam_repro.tables.cost import cost, found_device
 from sam_repro.tables.plan import Planned, plan
 from sam_repro.tables.studies import Part, Study
 
 
-def of_words(words: Sequence[str], results: Path) -> list[Subject]:
+def of_words(words: Sequence[str], results: Path, wants: str) -> list[Subject]:
     """By id, the first characters of it, or folder."""
     found = []
     for word in words:
         run = Run(Path(word)) if Path(word).is_dir() else find_run(results, word)
-        if not run.weights.exists():
-            raise UserError(f"run={run.id} has no weights: start it again to let it go on")
+        if not _there(run, wants):
+            raise UserError(f"run={run.id} has no {wants}: start it again to let it go on")
         config = run.stored()
         found.append(Subject(run.id, f"{config.method.name} seed {config.seed}", run.results))
-    return found
+    labels = [one.label for one in found]
+    return [replace(one, label=f"{one.label} {one.id[:6]}") if labels.count(one.label) > 1 else one for one in found]
 
 
-def of_cells(study: Study, part: Part, results: Path) -> list[Subject]:
+def of_cells(study: Study, part: Part, results: Path, wants: str) -> list[Subject]:
     """Of every cell that the study's file names, all runs. Where one is missing: which, how to train them, and what it
     costs."""
     if part.runs is None:
@@ -34,19 +37,20 @@ def of_cells(study: Study, part: Part, results: Path) -> list[Subject]:
     table = spec.load(part.runs.table).at(part.runs.budget)
     by_place = {f"{p.cell.row}/{p.cell.column}": p for p in plan([table], part.runs.budget)[table.ref]}
     labels = {line.id: line.label for line in (*table.rows, *table.columns)}
+    places = part.runs.cells or tuple(by_place)
+    several = len({name.split("/")[0] for name in places}) > 1
     subjects, missing = list[Subject](), list[tuple[Planned, str]]()
-    for place in part.runs.cells:
+    for place in places:
         if place not in by_place:
             raise UserError(f"study {study.name}: table {table.ref} has no cell {place!r}")
         planned = by_place[place]
         if not planned.runs:
             raise UserError(f"study {study.name}: {table.ref} {place}: {planned.why}; its runs: `{part.runs.command}`")
-        several = len({name.split("/")[0] for name in part.runs.cells}) > 1
-        label = labels[planned.cell.column]
-        label = f"{labels[planned.cell.row]}, {label}" if several else label
+        row, column = planned.cell.row, planned.cell.column
+        label = f"{labels[row]}, {labels[column]}" if several else labels[column]
         for run in planned.runs:
-            subjects.append(Subject(run.id, label, results))
-            if not Run.at(results, run.id).weights.exists():
+            subjects.append(Subject(run.id, label, results, row, column))
+            if not _there(Run.at(results, run.id), wants):
                 missing.append((planned, run.id))
     if missing:
         device = found_device()
@@ -54,7 +58,14 @@ def of_cells(study: Study, part: Part, results: Path) -> list[Subject]:
         spent = f"{sum(hour for hour in hours if hour is not None):.1f}"
         names = ", ".join(run for _, run in missing[:3]) + (", ..." if len(missing) > 3 else "")
         raise UserError(
-            f"{len(missing)} of {len(subjects)} runs have no weights in {results} ({names}): train them with "
+            f"{len(missing)} of {len(subjects)} runs have no {wants} in {results} ({names}): train them with "
             f"`{part.runs.command}`, about {spent} hours on this {device}; or name others, runs=[ID,ID]"
         )
     return subjects
+
+
+def _there(run: Run, wants: str) -> bool:
+    """A curve that was kept says what a run recorded, wherever it was trained."""
+    if wants == RECORDS:
+        return run.done.exists() or archive.path(run.results, run.id).exists()
+    return run.weights.exists()

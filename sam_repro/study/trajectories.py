@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from sam_repro.report.figures.panel import Axis, Field, Panel, Series
 from sam_repro.report.studies import Judged
 from sam_repro.study import toy
-from sam_repro.study.frame import Job, Measured
+from sam_repro.study.frame import NONE, Job, Measured
 
 Array = NDArray[np.float64]
-RUNS = False
+RUNS = NONE
 ROOT = math.sqrt(2)
 STARTS = ((0.2, 0.05), (0.3, 0.033))  # the paper's
 CONVERGED, NEAR = 1e-3, 0.02  # a loss below which the valley is reached; a distance that counts as "near"

@@ -6,7 +6,7 @@
     study: toy                   # the module of sam_repro/study that measures it; default the file's own name
     takes: 20 s                  # of one core, as measured, without the training of its runs
     settings: {steps: 1000}      # of the module's `Settings`; the command line overrides them
-    runs: {table: fsam/cifar10, cells: [resnet18/sam]}  # the trained runs that it looks at: cells of a table
+    runs: {table: fsam/cifar10, cells: [resnet18/sam]}  # the trained runs that it looks at: cells of a table, or all
     mini: {takes: 2 s, settings: {...}, runs: {...}}    # the same question in a few minutes, under budget=mini
     claims:                      # what the paper prints or says; the module judges each by its name
       reaches: {says: ..., where: section 5.1}
@@ -51,13 +51,14 @@ class Runs:
     """Cells of a table whose runs are looked at."""
 
     table: str
-    cells: tuple[str, ...]  # row/column, in the order of the figure
+    cells: tuple[str, ...]  # row/column, in the order of the figure; none: all
     budget: str  # that they are trained with
 
     @property
     def command(self) -> str:
         budget = "" if self.budget == PAPER else f" budget={self.budget}"
-        return f"sam-repro sweep table={self.table} cells={','.join(self.cells)}{budget}"
+        cells = f" cells={','.join(self.cells)}" if self.cells else ""
+        return f"sam-repro sweep table={self.table}{cells}{budget}"
 
 
 @dataclass(frozen=True)
@@ -150,5 +151,5 @@ def _part(where: str, budget: str, fields: Mapping[str, Any], above: Mapping[str
 def _runs(where: str, budget: str, data: Any) -> Runs | None:
     if data is None:
         return None
-    fields = typed_keys(where, data, _RUNS, needed={"table", "cells"})
-    return Runs(fields["table"], tuple(map(str, fields["cells"])), fields.get("budget") or budget)
+    fields = typed_keys(where, data, _RUNS, needed={"table"})
+    return Runs(fields["table"], tuple(map(str, fields.get("cells") or ())), fields.get("budget") or budget)

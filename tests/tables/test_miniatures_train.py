@@ -27,6 +27,7 @@ from sam_repro.train import train
 
 SMALL = ["schedule.epochs=2", "dataset.train_images=100", "track=none", "runtime.device=cpu", "runtime.threads=1"]
 IMAGES = ["loop.batch_size=32"]
+EMBEDDED = ["dataset.test_images=100", *IMAGES]
 MINIATURES = {table.ref: table.miniature for table in spec.load_all() if table.miniature}
 
 
@@ -45,7 +46,8 @@ def cut(table: Table) -> Table:
     """One seed and two epochs of every cell."""
 
     def small(cell: Cell) -> Cell:
-        more = IMAGES if any(override.startswith("dataset=cifar") for override in cell.overrides) else []
+        named = [override for override in cell.overrides if override.startswith("dataset=")]
+        more = (IMAGES if "dataset=cifar" in named[-1] else []) if named else EMBEDDED
         return replace(cell, seeds=cell.seeds[:1], overrides=layered(cell.overrides, SMALL, more))
 
     cells = [small(cell) for cell in assumed(table).cells]
