@@ -6,7 +6,7 @@ WANTED := --editable '.[dev]' --constraint constraints.txt
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow proofs smoke lint type format tables reproduce-row bench clean
+.PHONY: help install demo test test-slow proofs gpu-check smoke lint type format tables reproduce-row bench clean
 
 help:  ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,6 +32,9 @@ test-slow: install  ## The rest: every method killed and resumed, every model, e
 
 proofs: install  ## What is too long for every change: runs stopped at random moments, ratios on a quiet machine.
 	$(PYTEST) -m proof
+
+gpu-check: install  ## The first hour on a GPU: precisions, ranks, resume, bits, compile, memory; a table to paste into a report.
+	$(BIN)/python scripts/gpu_check.py
 
 smoke: install  ## Run every experiment at smoke budget on stand-in data.
 	$(PYTEST) -n 2 --dist worksteal -m slow tests/test_smoke.py
