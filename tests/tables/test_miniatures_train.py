@@ -72,10 +72,11 @@ def test_a_miniature_trains_and_is_rendered(ref: str, results: Path) -> None:
     entries = {entry["run_id"]: entry for entry in kept}
     assert {entries[name]["status"] for name in runs} == {"done"}
     write.everything([table], {"mini": planned}, entries, results, None, page=True)
-    with (results / "tables" / f"{ref}.mini.csv").open(encoding="utf-8") as file:
+    folder = results / ("figures" if table.figure else "tables")
+    with (folder / f"{ref}.mini.csv").open(encoding="utf-8") as file:
         lines = list(csv.DictReader(file))
     assert len(lines) == len(table.rows) * len(table.columns)
-    shown = (results / "tables" / f"{ref}.mini.md").read_text(encoding="utf-8")
+    shown = (folder / f"{ref}.mini.md").read_text(encoding="utf-8")
     for line in lines:
         entry = entries[line["run_ids"]]
         found, primary = entry["metrics"][line["metric"]], described(entry)[0]
