@@ -14,7 +14,7 @@ from sam_repro.tasks.metric import Metric
 WIDTH, HEIGHT = 320, 190
 LEFT, RIGHT, TOP, BOTTOM = 40, 10, 24, 30  # margins
 DASHES = ("", "7 3", "2 2.5", "9 3 2 3", "4 2", "1 2", "12 4")
-POINTS = 80  # of a learning curve, at most: a panel is 320 units wide, and the page stays small
+POINTS, EACH = 80, (10, 80)  # of a panel's learning curves together, so that the page stays small; of one of them
 COLOURS = 7  # classes c0 ... c6 of the page
 Curve = list[tuple[float, float]]  # epoch, the metric's value
 Line = tuple[int, str, Curve]  # number of its colour and dash, label, points
@@ -66,13 +66,14 @@ def learning(title: str, lines: Sequence[Line], *, higher_is_better: bool = True
     ticks = {epoch: f"{epoch:g}" for epoch in sorted({first, float(round((first + last) / 2)), last})}
     values = [value for _, value in points]
     low, high = (min(settled), max(values)) if higher_is_better else (min(values), max(settled))
-    thin = [(number, label, _thinned(curve)) for number, label, curve in lines]
+    each = min(EACH[1], max(EACH[0], POINTS // len(lines)))
+    thin = [(number, label, _thinned(curve, each)) for number, label, curve in lines]
     return draw(title, thin, ticks, "epoch", (low, high))
 
 
-def _thinned(curve: Curve) -> Curve:
+def _thinned(curve: Curve, most: int) -> Curve:
     """Every so many epochs, and the last."""
-    step = -(-len(curve) // POINTS)
+    step = -(-len(curve) // most)
     return curve[:-1:step] + curve[-1:]
 
 
@@ -108,8 +109,9 @@ def draw(
     name = escape(title)
     out = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{name}"><title>{name}</title>']
     out.append(f'<text class="head" x="{LEFT}" y="14">{name if len(name) < 50 else ""}</text>')
+    grid = "".join(f"M{LEFT} {y(tick):.1f}H{WIDTH - RIGHT}" for tick in ticks)
+    out.append(f'<path class="grid" d="{grid}"/>')
     for tick in ticks:
-        out.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>')
         out.append(f'<text class="tick end" x="{LEFT - 5}" y="{y(tick) + 3.5:.1f}">{tick:g}</text>')
     for place, label in x_ticks.items():
         out.append(f'<text class="tick mid" x="{x(place):.1f}" y="{HEIGHT - 15}">{escape(label)}</text>')
@@ -122,7 +124,9 @@ def draw(
 
 def _line(line: Line, x: Callable[[float], float], y: Callable[[float], float]) -> str:
     number, label, curve = line
-    path = " ".join(f"{x(place):.1f},{y(value):.1f}" for place, value in curve)
+    # Of a curve of many points half a unit is nothing to see, and some hundred of them are most of the page.
+    digits = 0 if len(curve) >= 10 else 1
+    path = " ".join(f"{x(place):.{digits}f},{y(value):.1f}" for place, value in curve)
     colour, dash = f"c{number % COLOURS}", _dash(number)
     out = f'<polyline class="line {colour}"{dash} points="{path}"><title>{escape(label)}</title></polyline>'
     if len(curve) < 10:  # few points are shown as such

@@ -2,7 +2,9 @@
 function sortTable(table, column, descending) {
   const value = row => {
     const cell = row.cells[column], number = cell.dataset.value;
-    return number === undefined ? (cell.querySelector("summary") ?? cell).textContent.trim() : number === "" ? null : Number(number);
+    if (number !== undefined) return number === "" ? null : Number(number);
+    const text = (cell.querySelector("summary") ?? cell).textContent.trim(), shown = cell.tagName === "TD" ? parseFloat(text) : NaN;
+    return text === "–" ? null : Number.isNaN(shown) ? text : shown; // "69.84 ± 0.12" is 69.84
   };
   const body = table.tBodies[0];
   const rows = [...body.rows].map((row, index) => ({ row, index, key: value(row) }));

@@ -27,7 +27,7 @@ _HERE = Path(__file__).parent
 
 def render(tables: Sequence[Joined], entries: Mapping[str, Entry], results: Path) -> str:
     style, script = ((_HERE / f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
-    style, script = f"\n{style}", f"\n{script}"
+    style, script = f"\n{style}{page_cells.style()}", f"\n{script}"
     # A page of other tables alone compares no paper with its code and shows none of their figures.
     of_papers = not tables or any(joined.table.paper in papers() for joined in tables)
     compared = discrepancies.load() if of_papers else {}
@@ -47,9 +47,9 @@ def render(tables: Sequence[Joined], entries: Mapping[str, Entry], results: Path
             f"<style>{style}</style></head><body>",
             page_head.render(tables, entries, more),
             "<main>",
-            *(_table(joined, drawn) for joined, drawn in panels[: len(run)]),
+            *(_table(joined, drawn, places) for joined, drawn in panels[: len(run)]),
             page_cells.section([*run, *rest], places),
-            *(_table(joined, drawn) for joined, drawn in panels[len(run) :]),
+            *(_table(joined, drawn, places) for joined, drawn in panels[len(run) :]),
             studies_view.section(results) if of_papers else "",
             discrepancies_view.section(list(compared.values()), prices(tables)),
             _cost(entries),
@@ -75,8 +75,8 @@ def _drawn(joined: Joined, results: Path) -> dict[str, str]:
     return {anchor_of(joined, row): panel for row, panel in drawn.items()}
 
 
-def _table(joined: Joined, drawn: Mapping[str, str]) -> str:
-    table = joined.table
+def _table(joined: Joined, drawn: Mapping[str, str], places: page_cells.Places) -> str:
+    table, links = joined.table, page_cells.rows_of(places, joined.table.discrepancies)
     name = f"{shown_papers([table.paper])[table.paper].name}, {short(joined)}"
     warning = ""
     if table.is_miniature:
@@ -102,10 +102,11 @@ def _table(joined: Joined, drawn: Mapping[str, str]) -> str:
         else f"<details><summary>Nothing run yet: the claims</summary>{_grid(joined)}</details>",
         _points(joined),
         listing(notes(joined)),
+        f'<p id="{anchor_of(joined)}-rows">Paper against code, every cell: {links}.</p>' if links else "",
         _downloads(joined),
     ]
     if any(result.finished for result in joined.results):
-        parts += [_details(joined), _trials(joined)]
+        parts += [listing((*joined.hardware, *joined.versions)), _trials(joined)]
         whole = curves.figure(joined) if table.figure else None
         if whole or drawn:
             parts.append(curves.legend(joined))
@@ -154,7 +155,7 @@ def _cell(joined: Joined, result: Result, column: Line) -> str:
     if not (joined.table.is_miniature or joined.table.own):
         has_claim = result.cell.claim.mean is not None
         claimed = f"claimed {escape(text.claimed(result.cell.claim))}" if has_claim else "claim not at hand"
-        if result.finished:
+        if result.finished and has_claim:
             chip = f'<span class="chip {result.verdict.kind}">{escape(result.verdict.text)}</span>'
     anchor = anchor_of(joined, result.cell.row, column.id)
     return (
@@ -162,31 +163,6 @@ def _cell(joined: Joined, result: Result, column: Line) -> str:
         f'<a class="ours{"" if ours else " none"}" href="#{anchor}">{measured}{count}</a>'
         f'<span class="theirs">{claimed}</span>{chip}</td>'
     )
-
-
-def _details(joined: Joined) -> str:
-    labels = {line.id: line.label for line in (*joined.table.rows, *joined.table.columns)}
-    kinds = text.epochs(joined)
-    names = (text.EPOCHS[kind] for kind in kinds)
-    head = ("cell", *names, "95 % interval", "to the baseline", "runs", "time", "ids")
-    rows = []
-    for result in (r for r in joined.results if r.finished):
-        places, samples = text.decimals(result), [getattr(result, kind) for kind in kinds]
-        ended = [item.run for item in result.runs if item.state in ("done", "collapsed")]
-        values = (
-            *(escape(text.measured(value, places)) for value in samples),
-            escape(text.interval(joined.measured(result), places)),
-            escape(text.difference(result.difference, places)),
-            escape(text.runs_of(result)),
-            escape(text.duration(result.seconds)),
-            " ".join(f'<code title="seed {run.seed}">{run.id}</code>' for run in ended),
-        )
-        means = [value.mean if value else None for value in samples]
-        difference = result.difference.value if result.difference else None
-        keys = (*means, None, difference, None, result.seconds, None)
-        rows.append(line(f"{labels[result.cell.row]}, {labels[result.cell.column]}", head, values, keys))
-    inside = sortable(head, rows, small=True) + listing((*joined.hardware, *joined.versions))
-    return f"<details><summary>Runs, intervals and differences</summary>{inside}</details>"
 
 
 def _trials(joined: Joined) -> str:

@@ -57,6 +57,14 @@ def _model(config: Config) -> str:
     return model.name or " ".join([model.architecture.value, "-".join(size)]).strip()
 
 
+def style() -> str:
+    """The names of its columns where cells stand below each other: once, and not in each of some hundred rows."""
+    rules = (
+        f'  #cells td:nth-child({n})::before {{ content: "{name}"; }}\n' for n, name in enumerate(HEAD[1:], start=2)
+    )
+    return f"@media (max-width: 56rem) {{\n{''.join(rules)}}}\n"
+
+
 def _chooser(name: str, values: Sequence[str]) -> str:
     options = "".join(f"<option>{escape(value)}</option>" for value in sorted(set(values)))
     return f'<label>{name} <select name="{name}"><option value="">any</option>{options}</select></label>'
@@ -76,11 +84,10 @@ def _row(joined: Joined, result: Result, kinds: Sequence[str], page: Places) -> 
         escape(kinds[-1]),
         escape(kinds[-2]),
     )
-    means = (claim.mean, ours.mean if ours else None, None, result.finished, difference.value if difference else None)
     data = "".join(f' data-{name}="{escape(kind)}"' for name, kind in zip(CHOICES, kinds, strict=True))
     name = f"<details><summary>{escape(where)}</summary>{_opened(joined, result, page)}</details>"
     anchor = anchor_of(joined, result.cell.row, result.cell.column)
-    found = line(name, HEAD, values, (*means, None, None), anchor=anchor, html=True)
+    found = line(name, HEAD, values, anchor=anchor, html=True, labels=False)
     return found.replace("<tr", f"<tr{data}", 1)
 
 
@@ -95,15 +102,26 @@ def _opened(joined: Joined, result: Result, page: Places) -> str:
         runs = "; ".join(f"seed {run.seed}: <code>{run.id}</code>" for run in ended)
         lines.append(("runs", f"{runs}, in {text.duration(result.seconds)}"))
         lines += [(name, escape(value)) for name, value in _epochs(joined, result)]
+        if result.difference:
+            lines.append(("to the baseline", escape(text.difference(result.difference, text.decimals(result)))))
         if (panel := anchor_of(joined, result.cell.row)) in page.curves:
             lines.append(("curves", f'<a href="#{panel}">of the row</a>'))
     elif result.planned:
         seeds = [item.run.seed for item in result.runs]
         lines.append(("seeds", f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"{seeds[0]}"))
     names = joined.table.concerning(result.cell.row, result.cell.column)
-    if links := " ".join(f'<a href="#d{n}">{n}</a>' for name, n in page.differences.items() if name in names):
-        lines.append(("paper against code, rows", links))
+    of_all = joined.table.discrepancies
+    links = [one for one in (rows_of(page, [name for name in names if name not in of_all]),) if one]
+    if rows_of(page, of_all):
+        links.append(f'<a href="#{anchor_of(joined)}-rows">those of every cell</a>')
+    if links:
+        lines.append(("paper against code, rows", " ".join(links)))
     return "".join(f"<p><b>{name}</b> {value}</p>" for name, value in lines)
+
+
+def rows_of(page: Places, names: Collection[str]) -> str:
+    """Links to the rows of "paper against code" of these ids."""
+    return " ".join(f'<a href="#d{n}">{n}</a>' for name, n in page.differences.items() if name in names)
 
 
 def _epochs(joined: Joined, result: Result) -> list[tuple[str, str]]:

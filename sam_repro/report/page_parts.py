@@ -35,14 +35,17 @@ def line(
     *,
     anchor: str | None = None,
     html: bool = False,
+    labels: bool = True,
 ) -> str:
     """A row of a small table. The cells are HTML, the name where it says so; a key sorts its cell as a number; links
-    point to the anchor."""
+    point to the anchor. Without `labels` the cells are text, and the style names them where they are stacked.
+    """
     found = [f'<th scope="row">{name if html else escape(name)}</th>']
     for label, cell, key in zip(head[1:], cells, keys or [None] * len(cells), strict=True):
-        number = "" if key is None else f' data-value="{key:.9g}"'
+        number = "" if key is None else f' data-value="{key:.6g}"'
         nothing = ' class="nil"' if cell == NONE else ""  # not worth a line where cells stand below each other
-        found.append(f'<td data-label="{escape(label)}"{nothing}{number}><span>{cell}</span></td>')
+        named = f' data-label="{escape(label)}"' if labels else ""
+        found.append(f"<td{named}{nothing}{number}>{f'<span>{cell}</span>' if labels else cell}</td>")
     place = f' id="{escape(anchor)}"' if anchor else ""
     return f"<tr{place}>{''.join(found)}</tr>"
 

@@ -219,8 +219,11 @@ def test_long_curves_are_thinned_and_keep_their_end() -> None:
     drawn = curves.learning("a net", [(0, "SAM", curve)])
     (points,) = re.findall(r'<polyline[^>]* points="([^"]*)"', drawn)
     (whole,) = re.findall(r'<polyline[^>]* points="([^"]*)"', curves.learning("a net", [(0, "SAM", curve[-2:])]))
-    assert len(points.split()) <= curves.POINTS + 1
-    assert points.split()[-1].split(",")[0] == whole.split()[-1].split(",")[0]
+    assert len(points.split()) <= curves.EACH[1] + 1
+    four = curves.learning("a net", [(number, "SAM", curve) for number in range(4)])
+    drawn_of_four = re.findall(r'<polyline[^>]* points="([^"]*)"', four)
+    assert sum(len(one.split()) for one in drawn_of_four) <= curves.POINTS + 4
+    assert float(points.split()[-1].split(",")[0]) == float(whole.split()[-1].split(",")[0])
 
 
 def test_the_order_of_the_ledger_does_not_matter(tmp_path: Path) -> None:
