@@ -79,7 +79,7 @@ def test_activations_are_those_of_a_real_pass(name, half, shipped):
 
 
 def test_training_bytes_by_hand():
-    one = cost.Cost(parameters=1000, macs=0, activations_fp32=40, activations_half=20)
+    one = cost.ModelCost(parameters=1000, macs=0, activations_fp32=40, activations_half=20)
     assert one.training_bytes(samples=8, half=False, bytes_a_parameter=12) == 8 * 40 + 12_000
     assert one.training_bytes(samples=8, half=True, bytes_a_parameter=12) == 8 * 20 + 14_000
 
