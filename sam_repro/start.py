@@ -15,7 +15,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from sam_repro import CONFIGS, signals
-from sam_repro.config.compose import one_line, typed
+from sam_repro.config.compose import one_line, printed, typed
 from sam_repro.config.overrides import readable
 from sam_repro.errors import INTERRUPTED, USER_ERROR, Shared, UserError, command, complain, end, hint
 from sam_repro.sweep.requeue import RunFailed, in_job, requeue
@@ -26,11 +26,17 @@ _TAKE_A_VALUE = "--cfg -c --package -p --config-dir -cd"
 _TAKE_NONE = "--resolve --multirun -m --run -r --info -i --shell-completion -sc --hydra-help --version"
 FLAGS = dict.fromkeys(_TAKE_A_VALUE.split(), True) | dict.fromkeys(_TAKE_NONE.split(), False)
 CFG = ("job", "hydra", "all")
+# Of these the text is ours: Hydra would print a configuration that no run takes.
+SHOWN = [{flag: "job", **more} for flag in ("--cfg", "-c") for more in ({}, {"--resolve": ""})]
 
 
 @command
 def main(words: list[str]) -> int:
-    sys.argv[1:] = _for_hydra(parse(words, FLAGS, settings=()))
+    given = parse(words, FLAGS, settings=())
+    sys.argv[1:] = _for_hydra(given)
+    if given.flags in SHOWN:
+        sys.stdout.write(printed(given.names, resolve="--resolve" in given.flags))
+        return 0
     codes = list[int]()  # of the runs that this process trained, one after the other
 
     @hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="config")

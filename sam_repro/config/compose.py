@@ -41,6 +41,19 @@ def compose(overrides: Iterable[str]) -> Config:
 
 def said(overrides: Iterable[str]) -> Any:
     """What these overrides and the files that they name say, as a `Said`."""
+    return _typed(_composed(overrides))
+
+
+def printed(overrides: Iterable[str], *, resolve: bool = False) -> str:
+    """The same as text, where a run would take it: what `--cfg job` prints."""
+    node = _composed(overrides)
+    checked(_typed(node))
+    if resolve:
+        OmegaConf.resolve(node)
+    return OmegaConf.to_yaml(node)
+
+
+def _composed(overrides: Iterable[str]) -> DictConfig:
     try:
         GlobalHydra.instance().clear()
         with initialize_config_dir(str(CONFIGS), version_base="1.3"):
@@ -53,7 +66,7 @@ def said(overrides: Iterable[str]) -> Any:
     refuse_empty(node.hydra.runtime.choices)
     with open_dict(node):
         del node.hydra
-    return _typed(node)
+    return node
 
 
 def typed(node: DictConfig, choices: Mapping[str, str]) -> Config:

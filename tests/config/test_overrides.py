@@ -114,6 +114,14 @@ def test_hydras_flags_are_known(words: list[str], says: str, capsys: pytest.Capt
     assert err.count("\n") == 1
 
 
+def test_what_no_run_takes_is_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    for word, says in (("profile=official", "profile="), ("base_optimizer.lr=0", "lr")):
+        assert start.main(["method=sam", word, "--cfg", "job"]) == 2
+        out, err = capsys.readouterr()
+        assert says in err
+        assert out == ""
+
+
 def hostile(draw: random.Random) -> Iterator[list[str]]:
     """Command lines that no user means well with."""
     plus = ["", "", "", "+", "++", "~", "-", "--"]
