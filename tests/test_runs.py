@@ -166,7 +166,9 @@ def test_a_changed_config_is_another_run(tmp_path: Path, cli: Cli) -> None:
     assert len(list((tmp_path / "results" / "runs").iterdir())) == 2
 
 
-@pytest.mark.parametrize(("number", "ranks"), [(signal.SIGTERM, 1), (signal.SIGUSR1, 2)])
+@pytest.mark.parametrize(
+    ("number", "ranks"), [(signal.SIGTERM, 1), pytest.param(signal.SIGUSR1, 2, marks=pytest.mark.slow)]
+)
 def test_a_signal_saves_and_exits_with_75(tmp_path: Path, cli: Cli, number: int, ranks: int) -> None:
     process = start(tmp_path, *LONG, f"runtime.ranks={ranks}")
     wait_for(lambda: steps_done(tmp_path) >= 2, process)
@@ -260,6 +262,7 @@ def test_a_collapsed_run_is_recorded_and_no_crash(tmp_path: Path, cli: Cli) -> N
     assert json.loads((tmp_path / "results" / "ledger.jsonl").read_text())["status"] == "collapsed"
 
 
+@pytest.mark.slow
 def test_a_collapsed_run_may_go_on(tmp_path: Path, cli: Cli) -> None:
     done = cli(*TINY, "base_optimizer.lr=1e5", "budget.max_epochs=3", "on_divergence=continue")
     assert done.returncode == 0, done.stderr
@@ -268,6 +271,7 @@ def test_a_collapsed_run_may_go_on(tmp_path: Path, cli: Cli) -> None:
     assert summary["epoch"] == 3
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_a_clear_line_and_the_run_goes_on_when_there_is_room(tmp_path: Path, cli: Cli) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -299,6 +303,7 @@ def test_two_processes_never_train_one_run(tmp_path: Path, cli: Cli) -> None:
     assert "another process" in second.stdout
 
 
+@pytest.mark.slow
 def test_of_two_that_start_at_once_one_trains_and_a_killed_one_is_followed_at_once(tmp_path: Path, cli: Cli) -> None:
     both = [start(tmp_path, *LONG), start(tmp_path, *LONG)]
     while all(process.poll() is None for process in both):
@@ -320,6 +325,7 @@ def test_of_two_that_start_at_once_one_trains_and_a_killed_one_is_followed_at_on
     assert latest(RunFolder(the_run(tmp_path))).state == "stopped"
 
 
+@pytest.mark.slow
 def test_a_rank_that_dies_takes_the_run_down_at_once(tmp_path: Path) -> None:
     import psutil
 
@@ -347,6 +353,7 @@ def test_missing_data_is_one_line_from_any_rank(tmp_path: Path, cli: Cli) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_torchrun_works_too(tmp_path: Path) -> None:
     done = torchrun(tmp_path, "method.m=8")
     assert done.returncode == 0, done.stderr
@@ -469,6 +476,7 @@ def test_a_multirun_of_two_rank_jobs_does_not_clash(tmp_path: Path) -> None:
     assert len(list((tmp_path / "results" / "runs").glob("*/DONE"))) == 4
 
 
+@pytest.mark.slow
 def test_a_multirun_goes_on_after_a_failure_and_says_so(tmp_path: Path, cli: Cli) -> None:
     done = cli("-m", *TINY, "method.rho=0.1,-1,0.2", "budget.max_epochs=1")
     assert done.returncode == 2

@@ -14,7 +14,7 @@ from sam_repro.tasks.metric import Metric
 WIDTH, HEIGHT = 320, 190
 LEFT, RIGHT, TOP, BOTTOM = 40, 10, 24, 30  # margins
 DASHES = ("", "7 3", "2 2.5", "9 3 2 3", "4 2", "1 2", "12 4")
-POINTS, EACH = 80, (10, 80)  # of a panel's learning curves together, so that the page stays small; of one of them
+POINTS, EACH = 60, (10, 60)  # of a panel's learning curves together, so that the page stays small; of one of them
 COLOURS = 7  # classes c0 ... c6 of the page
 Curve = list[tuple[float, float]]  # epoch, the metric's value
 Line = tuple[int, str, Curve]  # number of its colour and dash, label, points

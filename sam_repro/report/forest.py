@@ -50,8 +50,8 @@ def of_levels(joined: Joined) -> list[Bar]:
     ]
 
 
-def draw(bars: Sequence[Bar], axis: str, margin: float | None = None) -> str:
-    """`margin`: a band around zero within which two levels are one."""
+def draw(bars: Sequence[Bar], axis: str, name: str, margin: float | None = None) -> str:
+    """`margin`: a band around zero within which two levels are one. `name`: the page's own for this plot's zero."""
     if not bars:
         return ""
     ends = [0.0, *(-margin, margin)] if margin else [0.0]
@@ -60,7 +60,9 @@ def draw(bars: Sequence[Bar], axis: str, margin: float | None = None) -> str:
         shown = (found.value, found.low, found.high, bar.claimed)
         ends += [value for value in shown if value is not None]
     ticks = nice_ticks(min(ends), max(ends))
-    lines = [f"<li><span>{escape(bar.words)}</span>{_svg(_bar(bar, ticks, margin))}</li>" for bar in bars]
+    ground = [f'<g id="{name}">{_ground(ticks, margin)}</g>'] + [f'<use href="#{name}"/>'] * (len(bars) - 1)
+    drawn = [_svg(below + _bar(bar, ticks)) for below, bar in zip(ground, bars, strict=True)]
+    lines = [f"<li><span>{escape(bar.words)}</span>{svg}</li>" for bar, svg in zip(bars, drawn, strict=True)]
     names = [(_x(tick, ticks), f"{tick:+g}" if tick else "0") for tick in ticks]
     marks = "".join(f'<text class="tick mid" x="{x:.1f}" y="11">{name}</text>' for x, name in names)
     return f'<ul class="forest">{"".join(lines)}<li><span class="soft">{escape(axis)}</span>{_svg(marks)}</li></ul>'
@@ -74,12 +76,17 @@ def _x(value: float, ticks: Sequence[float]) -> float:
     return EDGE + (value - ticks[0]) / (ticks[-1] - ticks[0]) * (WIDTH - 2 * EDGE)
 
 
-def _bar(bar: Bar, ticks: Sequence[float], margin: float | None) -> str:
+def _ground(ticks: Sequence[float], margin: float | None) -> str:
+    """What every line of a plot shows below its bar: zero, and the margin around it."""
+    zero = f'<path class="zero" d="M{_x(0.0, ticks):.1f} 0V{HEIGHT}"/>'
+    if not margin:
+        return zero
+    left, right = _x(-margin, ticks), _x(margin, ticks)
+    return f'<rect class="band" x="{left:.1f}" y="0" width="{right - left:.1f}" height="{HEIGHT}"/>{zero}'
+
+
+def _bar(bar: Bar, ticks: Sequence[float]) -> str:
     middle, found, out = HEIGHT / 2, bar.difference, ""
-    if margin:
-        left, right = _x(-margin, ticks), _x(margin, ticks)
-        out += f'<rect class="band" x="{left:.1f}" y="0" width="{right - left:.1f}" height="{HEIGHT}"/>'
-    out += f'<path class="zero" d="M{_x(0.0, ticks):.1f} 0V{HEIGHT}"/>'
     if found.low is not None and found.high is not None:
         out += f'<path class="ci {bar.kind}" d="M{_x(found.low, ticks):.1f} {middle:g}H{_x(found.high, ticks):.1f}"/>'
     if bar.claimed is not None:

@@ -29,11 +29,12 @@ for (const table of document.querySelectorAll("table.sortable")) {
 }
 // Filtering: a row is shown if it has what is chosen and every word that is searched for.
 for (const form of document.querySelectorAll("form.filter")) {
-  const rows = [...form.parentNode.querySelector("table").tBodies[0].rows].map(row => ({ row, text: row.textContent.toLowerCase() }));
+  const rows = [...form.parentNode.querySelector("table").tBodies[0].rows]
+    .map(row => ({ row, kinds: row.dataset.kinds.split(" ").map(Number), text: row.textContent.toLowerCase() }));
   const apply = () => {
-    const chosen = [...form.querySelectorAll("select")].filter(list => list.value);
+    const lists = [...form.querySelectorAll("select")]; // the first option of each is "any"
     const words = form.querySelector("input").value.toLowerCase().split(/\s+/);
-    for (const { row, text } of rows) row.hidden = !(chosen.every(list => row.dataset[list.name] === list.value) && words.every(word => text.includes(word)));
+    for (const { row, kinds, text } of rows) row.hidden = !(lists.every((list, place) => !list.value || kinds[place] === list.selectedIndex - 1) && words.every(word => text.includes(word)));
     form.querySelector("output").textContent = `${rows.filter(({ row }) => !row.hidden).length} cells`;
   };
   form.addEventListener("input", apply);

@@ -122,11 +122,12 @@ def _points(joined: Joined) -> str:
     """What was decided, as a line of text and as a forest plot."""
     counted, shown, unit = text.levels(joined), points(joined), text.unit(joined).strip()
     levels = f"<p>The levels: {escape(counted)}.</p>" if counted else ""
-    levels += forest.draw(forest.of_levels(joined), f"measured minus claimed, {unit}".rstrip(", "), joined.table.margin)
+    axis, name = f"measured minus claimed, {unit}".rstrip(", "), anchor_of(joined)
+    levels += forest.draw(forest.of_levels(joined), axis, f"{name}-levels", joined.table.margin)
     if not shown:
         return levels
     claimed = "; claimed: ◇" if any(one.pair.claimed is not None for one in shown) else ""
-    drawn = forest.draw(forest.of_points(joined), f"difference, {unit}".rstrip(", ") + claimed)
+    drawn = forest.draw(forest.of_points(joined), f"difference, {unit}".rstrip(", ") + claimed, f"{name}-points")
     return f"{levels}<p>{escape(text.points(shown))}.</p>{drawn}"
 
 

@@ -33,9 +33,10 @@ class Places:
 def section(tables: Sequence[Joined], places: Places) -> str:
     cells = [(joined, result) for joined in tables for result in joined.results]
     kinds = [_kinds(joined, result) for joined, result in cells]
-    choosers = "".join(_chooser(name, [kind[place] for kind in kinds]) for place, name in enumerate(CHOICES))
+    options = [sorted({kind[place] for kind in kinds}) for place in range(len(CHOICES))]
+    choosers = "".join(_chooser(name, values) for name, values in zip(CHOICES, options, strict=True))
     search = '<label>with the words <input type="search" size="14"></label>'
-    rows = [_row(*cell, kind, places) for cell, kind in zip(cells, kinds, strict=True)]
+    rows = [_row(*cell, kind, options, places) for cell, kind in zip(cells, kinds, strict=True)]
     count = f'<output aria-live="polite">{len(rows)} cells</output>'
     summary = f"{len(rows)} cells of {len(tables)} tables, to sort by any column, to filter and to open"
     return (
@@ -66,11 +67,12 @@ def style() -> str:
 
 
 def _chooser(name: str, values: Sequence[str]) -> str:
-    options = "".join(f"<option>{escape(value)}</option>" for value in sorted(set(values)))
+    options = "".join(f"<option>{escape(value)}</option>" for value in values)
     return f'<label>{name} <select name="{name}"><option value="">any</option>{options}</select></label>'
 
 
-def _row(joined: Joined, result: Result, kinds: Sequence[str], page: Places) -> str:
+def _row(joined: Joined, result: Result, kinds: Sequence[str], options: Sequence[list[str]], page: Places) -> str:
+    """`data-kinds` has the position of each of the cell's kinds among the options that a visitor may choose."""
     labels = {one.id: one.label for one in (*joined.table.rows, *joined.table.columns)}
     where = f"{joined.table.ref}: {labels[result.cell.row]}, {labels[result.cell.column]}"
     ours, claim, difference = joined.measured(result), result.cell.claim, result.verdict.difference
@@ -84,11 +86,11 @@ def _row(joined: Joined, result: Result, kinds: Sequence[str], page: Places) -> 
         escape(kinds[-1]),
         escape(kinds[-2]),
     )
-    data = "".join(f' data-{name}="{escape(kind)}"' for name, kind in zip(CHOICES, kinds, strict=True))
+    places_of = " ".join(str(values.index(kind)) for values, kind in zip(options, kinds, strict=True))
     name = f"<details><summary>{escape(where)}</summary>{_opened(joined, result, page)}</details>"
     anchor = anchor_of(joined, result.cell.row, result.cell.column)
     found = line(name, HEAD, values, anchor=anchor, html=True, labels=False)
-    return found.replace("<tr", f"<tr{data}", 1)
+    return found.replace("<tr", f'<tr data-kinds="{places_of}"', 1)
 
 
 def _opened(joined: Joined, result: Result, page: Places) -> str:

@@ -33,9 +33,7 @@ class Result:
     succeeded: int  # done and above chance; all values below are theirs
     best: Sample | None
     last: Sample | None
-    picked: (
-        Sample | None
-    )  # at the epoch that is best on the validation split, where the runs have one beside the test set
+    picked: Sample | None  # at the epoch that is best on the validation split, where runs have one beside the test set
     values: Mapping[int, float]  # by seed, of the table's statistic
     difference: Difference | None  # to the baseline
     verdict: Verdict

@@ -21,7 +21,9 @@ def result(column: str, values: list[float], spent: float) -> Result:
     found = sample(values)
     verdict = Verdict("no_claim", "")
     n = len(values)
-    return Result(cell, 3, n, n, found, found, dict(enumerate(values)), None, verdict, (), 1.0, spent * n, None, None)
+    return Result(
+        cell, 3, n, n, found, found, None, dict(enumerate(values)), None, verdict, (), 1.0, spent * n, None, None
+    )
 
 
 def joined(*results: Result) -> Joined:

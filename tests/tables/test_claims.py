@@ -181,7 +181,7 @@ BROKEN = {
     TABLE + "rows: {r: {}}\ncells: {r/b: []}\n": "no row/column",
     TABLE + "baseline: z\nrows: {r: {}}\n": "no cell of the table",
     HEAD + "metric: m\nn: 1\ncolumns: {a: {seeds: 1}}\nrows: {r: {}}\n": "unknown key 'seeds'",
-    TABLE + "statistic: median\nrows: {r: {}}\n": "best or last",
+    TABLE + "statistic: median\nrows: {r: {}}\n": "best, last, picked",
 }
 
 

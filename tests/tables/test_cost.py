@@ -77,9 +77,12 @@ def test_shards_are_launched_one_after_the_other() -> None:
 
 
 def test_estimates_are_near_what_the_committed_runs_took() -> None:
-    """At least six different runs, each within a factor of 1.5 of the median of its kind."""
+    """At least six different runs, each within a factor of 1.5 of the median of its kind, on the kind of processor that
+    `cpu` stands for: docs/cluster.md says how far another one is off.
+    """
     taken = dict[tuple[str, ...], list[tuple[float, float]]]()
-    entries = of_ledger(CONFIGS.parent / "results").values()
+    everything = of_ledger(CONFIGS.parent / "results").values()
+    entries = [entry for entry in everything if entry["hardware"]["cpu"] == "AMD EPYC"]
     words = {e["run_id"]: tuple(w for w in e["overrides"] if not w.startswith(("seed=", "track"))) for e in entries}
     composed = compose_all(words.values())
     for entry in entries:

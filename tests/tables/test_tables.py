@@ -210,7 +210,9 @@ def test_a_forest_plot_of_levels_and_points(tmp_path: Path) -> None:
     fill(tmp_path)
     text = page.render([joined(tmp_path)], entries(tmp_path), tmp_path)
     levels, shown = re.findall(r'<ul class="forest">(.*?)</ul>', text)
-    assert levels.count("<circle") == levels.count('class="band"') == 4, "a cell each, on the margin's band"
+    ground = re.findall(r'<use href="#([^"]*)"/>', levels)
+    assert levels.count('class="band"') == levels.count(f'<g id="{ground[0]}">') == 1
+    assert levels.count("<circle") == 1 + len(ground) == 4, "a cell each, on the margin's band"
     assert shown.count("<circle") == shown.count('class="claimed"') == 2
     assert re.search(r'<li><span>0%: SAM over SGD [^<]*</span><svg [^>]*aria-hidden="true">', shown)
 
@@ -314,8 +316,11 @@ def test_the_page_runs_its_own_script_alone_and_has_every_cell_to_filter(tmp_pat
     assert "style=" not in html
     assert " onclick=" not in html
     cells = html[html.index('<section id="cells">') :].partition("</section>")[0]
-    assert cells.count("<tr data-paper=") == sum(len(t.cells) for t in (NOISE, NOISE, CIFAR))
-    assert 'data-budget="mini" data-verdict="other budget"' in cells
+    assert cells.count("<tr data-kinds=") == sum(len(t.cells) for t in (NOISE, NOISE, CIFAR))
+    options = [re.findall("<option>(.*?)</option>", of) for of in re.findall("<select name=.*?</select>", cells)]
+    kinds = [row.split() for row in re.findall('data-kinds="(.*?)"', cells)]
+    shown = [[values[int(k)] for values, k in zip(options, row, strict=True)] for row in kinds]
+    assert any(row[-2:] == ["mini", "other budget"] for row in shown)
     assert len(html) < 1_000_000
     assert html.index('id="asam-6-paper"') < html.index('id="cells"'), "what was measured comes first"
 

@@ -27,7 +27,7 @@ def themed(source: str, title: str) -> str:
     found = _STYLE.sub(lambda match: _attributes(_FONT.sub("font-family: sans-serif", match[1])), found)
     found = re.sub(re.escape(INK), "currentColor", _IDS.sub("", found), flags=re.I)
     found = _TICK.sub(r"\1", found)
-    found = _PLACE.sub(lambda match: re.sub(r"(\.\d\d)\d+", r"\1", match[0]), _ungrouped(found))
+    found = _PLACE.sub(lambda match: re.sub(r"(\.\d)\d+", r"\1", match[0]), _ungrouped(found))
     found = re.sub(r"\s*\n\s*", "\n", found)
     head = f'<title>{escape(title)}</title>{SHEET}<g stroke-linejoin="round" stroke-linecap="butt">'
     found = re.sub(r"(<svg[^>]*>)", lambda match: match[1].replace("<svg", '<svg role="img"', 1) + head, found, count=1)
