@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from commands import Cli, command, disk_of
+from nursery import Nursery
 
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ.pop("RANK", None)
@@ -22,17 +23,25 @@ def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def nursery() -> Iterator[Nursery]:
+    with Nursery() as process:
+        yield process
+
+
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    """Run `python -m sam_repro ARGUMENTS` in an empty folder."""
+def cli(tmp_path: Path, nursery: Nursery) -> Cli:
+    """Run `python -m sam_repro ARGUMENTS` in an empty folder: a fresh Python where it has its own `env`."""
 
     def run(
         *arguments: str, env: dict[str, str] | None = None, timeout: float = 120
     ) -> subprocess.CompletedProcess[str]:
+        if env is None:
+            return nursery.call(tmp_path, *arguments, timeout=timeout)
         return subprocess.run(
             command(*arguments),
             cwd=tmp_path,
-            env=os.environ | (env or {}),
+            env=os.environ | env,
             capture_output=True,
             text=True,
             timeout=timeout,

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -60,12 +59,6 @@ SAYS = {
     "disk": (74, "the disk of"), "mistake": (2, "this rank's picture can't be read"),
     "start": (2, "this rank's machine has no data"),
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as process:
-        yield process
 
 
 def unlucky(folder: Path) -> Path:

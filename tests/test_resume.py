@@ -6,13 +6,13 @@ import hashlib
 import json
 import re
 import shutil
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from commands import TINY, Cli, command
+from commands import TINY, Cli
+from nursery import Nursery
 
 LONG = [*TINY, "schedule.epochs=3000", "budget.max_epochs=3000", "runtime.checkpoint_steps=3"]
 
@@ -52,8 +52,10 @@ CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
-def test_an_altered_interrupted_run_is_refused_in_one_line_and_force_starts_it_anew(tmp_path: Path, cli: Cli) -> None:
-    process = subprocess.Popen(command(*LONG), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+def test_an_altered_interrupted_run_is_refused_in_one_line_and_force_starts_it_anew(
+    tmp_path: Path, cli: Cli, nursery: Nursery
+) -> None:
+    process = nursery.start(tmp_path, *LONG)
     while not list(tmp_path.glob("results/runs/*/checkpoints/*/manifest.json")):
         assert process.poll() is None, process.communicate()
         time.sleep(0.01)
@@ -73,7 +75,7 @@ def test_an_altered_interrupted_run_is_refused_in_one_line_and_force_starts_it_a
         assert "retrain with force=true" in done.stderr
         assert done.stderr.count("\n") == 1, change
         assert {f: f.stat().st_mtime_ns for f in run.rglob("*") if not f.name.startswith("lease.")} == before, change
-    process = subprocess.Popen(command(*LONG, "force=true"), cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    process = nursery.start(tmp_path, *LONG, "force=true")
     while "started_anew" not in ((run / "events.jsonl").read_text() if (run / "events.jsonl").exists() else ""):
         assert process.poll() is None, process.communicate()
         time.sleep(0.01)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from commands import ROOT, TINY, Cli, command
+from nursery import Nursery, Started
 
 from sam_repro.record.folder import RunFolder
 from sam_repro.record.metrics import read, without_times
@@ -30,7 +31,8 @@ def the_run(folder: Path) -> Path:
     return run
 
 
-def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+def fresh(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    """As a user starts it: a Python of its own, which spawns its ranks."""
     folder.mkdir(exist_ok=True)
     return subprocess.Popen(
         command(*TINY, *arguments),
@@ -42,7 +44,7 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def wait_for(condition: object, process: subprocess.Popen[str], seconds: float = 60) -> None:
+def wait_for(condition: object, process: subprocess.Popen[str] | Started, seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not condition():  # type: ignore[operator]
         assert process.poll() is None, process.communicate()
@@ -71,14 +73,14 @@ def same_result(a: Path, b: Path) -> None:
     assert [without_times(r) for r in read(the_run(a))] == [without_times(r) for r in read(the_run(b))]
 
 
-def kill_and_resume(tmp_path: Path, cli: Cli, *arguments: str, kills: int = 2, seed: int = 0) -> None:
+def kill_and_resume(tmp_path: Path, nursery: Nursery, *arguments: str, kills: int = 2, seed: int = 0) -> None:
     """Kill -9 at random moments, start again until it is done; compare with a run left alone."""
     arguments = (*TINY, *arguments, "budget.max_epochs=4", "runtime.checkpoint_steps=3")
-    done = cli(*arguments, timeout=300)
+    done = nursery.call(tmp_path, *arguments, timeout=300)
     assert done.returncode == 0, done.stderr
     killed, draw = tmp_path / "killed", random.Random(seed)
     for _ in range(kills):
-        process = start(killed, *arguments)
+        process = nursery.start(killed, *arguments)
         target = steps_done(killed) + draw.randint(1, 5)
         while process.poll() is None and steps_done(killed) < target:
             time.sleep(0.002)
@@ -87,7 +89,7 @@ def kill_and_resume(tmp_path: Path, cli: Cli, *arguments: str, kills: int = 2, s
         # Its ranks notice that their parent is gone, save, and let go of the run.
         for run in killed.glob("results/runs/*"):
             wait_until_free(run)
-    last = start(killed, *arguments)
+    last = nursery.start(killed, *arguments)
     out, err = last.communicate(timeout=300)
     assert last.returncode == 0, err
     same_result(tmp_path, killed)
@@ -95,8 +97,8 @@ def kill_and_resume(tmp_path: Path, cli: Cli, *arguments: str, kills: int = 2, s
         assert "resumed" in out
 
 
-def test_kill_and_resume_is_bit_exact(tmp_path: Path, cli: Cli) -> None:
-    kill_and_resume(tmp_path, cli, "method=fsam")
+def test_kill_and_resume_is_bit_exact(tmp_path: Path, nursery: Nursery) -> None:
+    kill_and_resume(tmp_path, nursery, "method=fsam")
 
 
 # Those that keep something from pass to pass or from step to step, and the two that all others are made of; the rest
@@ -112,14 +114,14 @@ KILLED_TOO = ["asam", "gsam", "rgsam", "fishersam", "sam_db", "lpf_sgd"]
         *(pytest.param(name, marks=pytest.mark.proof) for name in KILLED_TOO),
     ],
 )
-def test_kill_and_resume_is_bit_exact_for_every_method(tmp_path: Path, cli: Cli, method: str) -> None:
-    kill_and_resume(tmp_path, cli, f"method={method}", seed=len(method))
+def test_kill_and_resume_is_bit_exact_for_every_method(tmp_path: Path, nursery: Nursery, method: str) -> None:
+    kill_and_resume(tmp_path, nursery, f"method={method}", seed=len(method))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["sam", "fsam", "looksam"])
-def test_kill_and_resume_is_bit_exact_on_two_ranks(tmp_path: Path, cli: Cli, method: str) -> None:
-    kill_and_resume(tmp_path, cli, f"method={method}", "method.m=8", "runtime.ranks=2")
+def test_kill_and_resume_is_bit_exact_on_two_ranks(tmp_path: Path, nursery: Nursery, method: str) -> None:
+    kill_and_resume(tmp_path, nursery, f"method={method}", "method.m=8", "runtime.ranks=2")
 
 
 @pytest.mark.slow
@@ -133,8 +135,8 @@ def test_kill_and_resume_is_bit_exact_on_two_ranks(tmp_path: Path, cli: Cli, met
         ["loop.micro_batch=8", "model=wrn_16_8", "model.depth=10", "model.width=1", "model.dropout=0.2"],
     ],
 )
-def test_kill_and_resume_is_bit_exact_in_other_settings(tmp_path: Path, cli: Cli, overrides: list[str]) -> None:
-    kill_and_resume(tmp_path, cli, "method=asam", *overrides)
+def test_kill_and_resume_is_bit_exact_in_other_settings(tmp_path: Path, nursery: Nursery, overrides: list[str]) -> None:
+    kill_and_resume(tmp_path, nursery, "method=asam", *overrides)
 
 
 def test_the_first_lines_name_the_run_and_a_finished_run_trains_nothing(tmp_path: Path, cli: Cli) -> None:
@@ -166,11 +168,9 @@ def test_a_changed_config_is_another_run(tmp_path: Path, cli: Cli) -> None:
     assert len(list((tmp_path / "results" / "runs").iterdir())) == 2
 
 
-@pytest.mark.parametrize(
-    ("number", "ranks"), [(signal.SIGTERM, 1), pytest.param(signal.SIGUSR1, 2, marks=pytest.mark.slow)]
-)
-def test_a_signal_saves_and_exits_with_75(tmp_path: Path, cli: Cli, number: int, ranks: int) -> None:
-    process = start(tmp_path, *LONG, f"runtime.ranks={ranks}")
+@pytest.mark.parametrize(("number", "ranks"), [(signal.SIGTERM, 1), (signal.SIGUSR1, 2)])
+def test_a_signal_saves_and_exits_with_75(tmp_path: Path, cli: Cli, number: int, ranks: int, nursery: Nursery) -> None:
+    process = nursery.start(tmp_path, *TINY, *LONG, f"runtime.ranks={ranks}")
     wait_for(lambda: steps_done(tmp_path) >= 2, process)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
@@ -183,9 +183,9 @@ def test_a_signal_saves_and_exits_with_75(tmp_path: Path, cli: Cli, number: int,
 
 
 def test_a_log_that_does_not_fit_its_checkpoint_is_refused_at_once_and_force_starts_anew(
-    tmp_path: Path, cli: Cli
+    tmp_path: Path, cli: Cli, nursery: Nursery
 ) -> None:
-    process = start(tmp_path, *LONG, "runtime.checkpoint_steps=3")
+    process = nursery.start(tmp_path, *TINY, *LONG, "runtime.checkpoint_steps=3")
     wait_for(lambda: list(tmp_path.glob("results/runs/*/checkpoints/*/manifest.json")), process)
     process.terminate()
     assert process.wait(timeout=60) == 75
@@ -202,7 +202,7 @@ def test_a_log_that_does_not_fit_its_checkpoint_is_refused_at_once_and_force_sta
         assert {
             f: f.stat().st_mtime_ns for f in the_run(tmp_path).rglob("*") if not f.name.startswith("lease.")
         } == before
-    process = start(tmp_path, *LONG, "runtime.checkpoint_steps=3", "force=true")
+    process = nursery.start(tmp_path, *TINY, *LONG, "runtime.checkpoint_steps=3", "force=true")
     wait_for(lambda: steps_done(tmp_path) >= 4, process)
     process.terminate()
     assert process.wait(timeout=60) == 75
@@ -262,7 +262,6 @@ def test_a_collapsed_run_is_recorded_and_no_crash(tmp_path: Path, cli: Cli) -> N
     assert json.loads((tmp_path / "results" / "ledger.jsonl").read_text())["status"] == "collapsed"
 
 
-@pytest.mark.slow
 def test_a_collapsed_run_may_go_on(tmp_path: Path, cli: Cli) -> None:
     done = cli(*TINY, "base_optimizer.lr=1e5", "budget.max_epochs=3", "on_divergence=continue")
     assert done.returncode == 0, done.stderr
@@ -271,7 +270,6 @@ def test_a_collapsed_run_may_go_on(tmp_path: Path, cli: Cli) -> None:
     assert summary["epoch"] == 3
 
 
-@pytest.mark.slow
 def test_a_full_disk_is_a_clear_line_and_the_run_goes_on_when_there_is_room(tmp_path: Path, cli: Cli) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -293,8 +291,8 @@ def test_a_full_disk_is_a_clear_line_and_the_run_goes_on_when_there_is_room(tmp_
         subprocess.run(["umount", str(disk)], check=True)
 
 
-def test_two_processes_never_train_one_run(tmp_path: Path, cli: Cli) -> None:
-    process = start(tmp_path, *LONG)
+def test_two_processes_never_train_one_run(tmp_path: Path, cli: Cli, nursery: Nursery) -> None:
+    process = nursery.start(tmp_path, *TINY, *LONG)
     wait_for(lambda: steps_done(tmp_path) >= 1, process)
     second = cli(*TINY, *LONG)
     process.kill()
@@ -303,9 +301,10 @@ def test_two_processes_never_train_one_run(tmp_path: Path, cli: Cli) -> None:
     assert "another process" in second.stdout
 
 
-@pytest.mark.slow
-def test_of_two_that_start_at_once_one_trains_and_a_killed_one_is_followed_at_once(tmp_path: Path, cli: Cli) -> None:
-    both = [start(tmp_path, *LONG), start(tmp_path, *LONG)]
+def test_of_two_that_start_at_once_one_trains_and_a_killed_one_is_followed_at_once(
+    tmp_path: Path, cli: Cli, nursery: Nursery
+) -> None:
+    both = [nursery.start(tmp_path, *TINY, *LONG), nursery.start(tmp_path, *TINY, *LONG)]
     while all(process.poll() is None for process in both):
         time.sleep(0.01)
     (loser,) = [process for process in both if process.poll() is not None]
@@ -317,7 +316,7 @@ def test_of_two_that_start_at_once_one_trains_and_a_killed_one_is_followed_at_on
     assert latest(RunFolder(the_run(tmp_path))).content["process"] == winner.pid
     winner.kill()
     winner.communicate()
-    after = start(tmp_path, *LONG)
+    after = nursery.start(tmp_path, *TINY, *LONG)
     wait_for(lambda: latest(RunFolder(the_run(tmp_path))).content.get("process") == after.pid, after)
     wait_for(lambda: steps_done(tmp_path) >= 3, after)
     after.terminate()
@@ -329,7 +328,7 @@ def test_of_two_that_start_at_once_one_trains_and_a_killed_one_is_followed_at_on
 def test_a_rank_that_dies_takes_the_run_down_at_once(tmp_path: Path) -> None:
     import psutil
 
-    process = start(tmp_path, *LONG, "runtime.ranks=2")
+    process = fresh(tmp_path, *LONG, "runtime.ranks=2")
     wait_for(lambda: steps_done(tmp_path) >= 1, process)
     ranks = [c for c in psutil.Process(process.pid).children() if "spawn_main" in " ".join(c.cmdline())]
     assert len(ranks) == 2
@@ -410,18 +409,18 @@ def test_the_debug_configs(tmp_path: Path, cli: Cli) -> None:
 
 
 @pytest.mark.slow
-def test_a_resume_on_other_ranks_goes_on_with_the_same_shards(tmp_path: Path, cli: Cli) -> None:
+def test_a_resume_on_other_ranks_goes_on_with_the_same_shards(tmp_path: Path, cli: Cli, nursery: Nursery) -> None:
     """One rank, two ranks, one rank: F-SAM's averages follow their shards, and the result is the undisturbed one's."""
     arguments = ["method=fsam", "method.m=4", "schedule.epochs=60", "budget.max_epochs=60"]
     assert cli(*TINY, *arguments, timeout=300).returncode == 0
     moved = tmp_path / "moved"
     for ranks, until in ((1, 40), (2, 90)):
-        process = start(moved, *arguments, f"runtime.ranks={ranks}")
+        process = nursery.start(moved, *TINY, *arguments, f"runtime.ranks={ranks}")
         wait_for(lambda until=until: steps_done(moved) >= until, process)
         process.terminate()
         out, err = process.communicate(timeout=60)
         assert process.returncode == 75, (out, err)
-    process = start(moved, *arguments)
+    process = nursery.start(moved, *TINY, *arguments)
     out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     straight, turned = (read(the_run(f)) for f in (tmp_path, moved))
@@ -433,10 +432,10 @@ def test_a_resume_on_other_ranks_goes_on_with_the_same_shards(tmp_path: Path, cl
 
 
 @pytest.mark.slow
-def test_a_forced_run_that_was_stopped_goes_on(tmp_path: Path, cli: Cli) -> None:
+def test_a_forced_run_that_was_stopped_goes_on(tmp_path: Path, cli: Cli, nursery: Nursery) -> None:
     long = ["schedule.epochs=40", "budget.max_epochs=40"]
     assert cli(*TINY, *long, timeout=300).returncode == 0
-    process = start(tmp_path, *long, "force=true")
+    process = nursery.start(tmp_path, *TINY, *long, "force=true")
     wait_for(lambda: not (the_run(tmp_path) / "DONE").exists() and steps_done(tmp_path) >= 20, process)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
@@ -468,7 +467,7 @@ def test_a_signal_to_the_group_of_a_streamed_run_saves_too(tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_a_multirun_of_two_rank_jobs_does_not_clash(tmp_path: Path) -> None:
-    both = [start(tmp_path, f"seed={seeds}", "runtime.ranks=2", "method.m=8", "budget.max_epochs=1", "-m")
+    both = [fresh(tmp_path, f"seed={seeds}", "runtime.ranks=2", "method.m=8", "budget.max_epochs=1", "-m")
             for seeds in ("0,1", "2,3")]  # fmt: skip
     for process in both:
         out, err = process.communicate(timeout=200)
@@ -476,7 +475,6 @@ def test_a_multirun_of_two_rank_jobs_does_not_clash(tmp_path: Path) -> None:
     assert len(list((tmp_path / "results" / "runs").glob("*/DONE"))) == 4
 
 
-@pytest.mark.slow
 def test_a_multirun_goes_on_after_a_failure_and_says_so(tmp_path: Path, cli: Cli) -> None:
     done = cli("-m", *TINY, "method.rho=0.1,-1,0.2", "budget.max_epochs=1")
     assert done.returncode == 2
