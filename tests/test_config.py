@@ -126,6 +126,11 @@ NEEDS = {
     "dataset/folder": ["dataset.classes=2"],
     "profile/official": ["method=asam"],
     "dataset/own": ["dataset.reader=collections:OrderedDict"],
+    "dataset/grammar": ["model=transformer_small"],
+    "dataset/iwslt14": ["model=transformer"],
+    "dataset/parallel": ["model=transformer", "dataset.source=de", "dataset.target=en"],
+    "model/transformer": ["dataset=iwslt14"],
+    "model/transformer_small": ["dataset=grammar"],
 }
 
 
