@@ -159,12 +159,28 @@ def ranks(options: Options) -> Measured:
     return bench_ranks.run(model, options.rounds or 5, options.batch, chosen), bench_ranks.table
 
 
-BENCHES = {"update": update, "step": step, "input": input_, "start": start, "train": train, "decode": decode,
-           "translation": translation, "study": study, "ranks": ranks}  # fmt: skip
+BENCHES = {
+    "update": update,
+    "step": step,
+    "input": input_,
+    "start": start,
+    "train": train,
+    "decode": decode,
+    "translation": translation,
+    "study": study,
+    "ranks": ranks,
+}
 # Which of the options a bench reads; --rounds and --json are everybody's.
-TAKES = {"update": {"model"}, "step": {"model", "methods", "clock"}, "train": {"model", "clock"},
-         "decode": {"clock"}, "translation": {"clock"}, "study": {"model", "clock"},
-         "ranks": {"model", "methods"}, "input": {"pictures", "clock"}}  # fmt: skip
+TAKES = {
+    "update": {"model"},
+    "step": {"model", "methods", "clock"},
+    "train": {"model", "clock"},
+    "decode": {"clock"},
+    "translation": {"clock"},
+    "study": {"model", "clock"},
+    "ranks": {"model", "methods"},
+    "input": {"pictures", "clock"},
+}
 
 
 FLAGS = {"--json": False, "--pictures": False} | dict.fromkeys(

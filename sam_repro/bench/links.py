@@ -32,10 +32,8 @@ class Network:
         burst = max(64_000, int(gbits * 1e9 / 8 / 1000))
         for rank, name in enumerate(self.names):
             for space, device in ((name, "eth0"), (self.hub, f"port{rank}")):
-                ip(
-                    "netns", "exec", space, "tc", "qdisc", "replace", "dev", device, "root", "tbf",
-                    "rate", f"{gbits:g}gbit", "burst", f"{burst}b", "latency", "50ms",
-                )  # fmt: skip
+                shaping = f"tc qdisc replace dev {device} root tbf rate {gbits:g}gbit burst {burst}b latency 50ms"
+                ip("netns", "exec", space, *shaping.split())
 
     def inside(self, rank: int) -> list[str]:
         """What to put before a command that runs there."""

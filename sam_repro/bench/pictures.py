@@ -52,9 +52,16 @@ def photographs(root: Path, files: int = FILES) -> None:
 def ours(root: Path, workers: int, decoder: Decoder) -> TrainData:
     augment = AugmentConfig(crop=0, flip=True, resized_crop=LEAST)
     config = DatasetConfig(
-        Source.folder, str(root), classes=2, image_size=SIZE, mean=MEAN, std=STD, stream=True, workers=workers,
+        Source.folder,
+        str(root),
+        classes=2,
+        image_size=SIZE,
+        mean=MEAN,
+        std=STD,
+        stream=True,
+        workers=workers,
         decoder=decoder,
-    )  # fmt: skip
+    )
     return load(config, augment, BudgetConfig(), 0, "cpu").train
 
 
@@ -73,9 +80,11 @@ def theirs(root: Path, workers: int) -> Callable[[], int]:
     from torchvision import datasets, transforms
 
     steps = [
-        transforms.RandomResizedCrop(SIZE, scale=(LEAST, 1.0)), transforms.RandomHorizontalFlip(),
-        transforms.ToTensor(), transforms.Normalize(MEAN, STD),
-    ]  # fmt: skip
+        transforms.RandomResizedCrop(SIZE, scale=(LEAST, 1.0)),
+        transforms.RandomHorizontalFlip(),
+        transforms.ToTensor(),
+        transforms.Normalize(MEAN, STD),
+    ]
     pictures = datasets.ImageFolder(root / "train", transforms.Compose(steps))
     loader = DataLoader(
         pictures,
@@ -116,9 +125,15 @@ def run(rounds: int, workers: int, clock: str) -> dict[str, Any]:
     ratios = {name: round(ratio(taken["torchvision"], taken[name]), 2) for name in taken}
     bar = Bar("images a second / torchvision's ImageFolder and DataLoader", ratios["fast"], BAR, at_least=True)
     return {
-        "hardware": hardware(), "milliseconds_an_image": milliseconds(taken), "times_faster": ratios,
-        "workers": workers, "clock": clock, "rounds": rounds, "images_a_round": TIMES * FILES, "bars": [bar.as_json()],
-    }  # fmt: skip
+        "hardware": hardware(),
+        "milliseconds_an_image": milliseconds(taken),
+        "times_faster": ratios,
+        "workers": workers,
+        "clock": clock,
+        "rounds": rounds,
+        "images_a_round": TIMES * FILES,
+        "bars": [bar.as_json()],
+    }
 
 
 def table(result: dict[str, Any]) -> str:

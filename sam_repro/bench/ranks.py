@@ -88,10 +88,17 @@ def processes(net: Network, model: str, batch: int) -> Iterator[list[subprocess.
     try:
         for rank in range(world):
             env = os.environ | {
-                "RANK": str(rank), "WORLD_SIZE": str(world), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(world),
-                "MASTER_ADDR": net.address(0), "MASTER_PORT": str(PORT), "GLOO_SOCKET_IFNAME": "eth0",
-                "CUDA_VISIBLE_DEVICES": "", "TORCH_CPP_LOG_LEVEL": "ERROR", "OMP_NUM_THREADS": "1",
-            }  # fmt: skip
+                "RANK": str(rank),
+                "WORLD_SIZE": str(world),
+                "LOCAL_RANK": str(rank),
+                "LOCAL_WORLD_SIZE": str(world),
+                "MASTER_ADDR": net.address(0),
+                "MASTER_PORT": str(PORT),
+                "GLOO_SOCKET_IFNAME": "eth0",
+                "CUDA_VISIBLE_DEVICES": "",
+                "TORCH_CPP_LOG_LEVEL": "ERROR",
+                "OMP_NUM_THREADS": "1",
+            }
             command = [*net.inside(rank), sys.executable, "-m", "sam_repro.bench.ranks", model, str(batch)]
             started.append(subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
         yield started
@@ -122,9 +129,13 @@ def asked(ranks: Sequence[subprocess.Popen[str]], words: str) -> Callable[[], fl
 
 
 def run(
-    model: str, rounds: int, batch: int, methods: Sequence[str] = METHODS,
-    worlds: Sequence[int] = WORLDS, rates: Sequence[float] = RATES,
-) -> dict[str, Any]:  # fmt: skip
+    model: str,
+    rounds: int,
+    batch: int,
+    methods: Sequence[str] = METHODS,
+    worlds: Sequence[int] = WORLDS,
+    rates: Sequence[float] = RATES,
+) -> dict[str, Any]:
     if unknown := set(methods) - set(METHODS):
         raise UserError(f"--methods {','.join(sorted(unknown))}: ranks measures {', '.join(METHODS)}")
     if batch % max(worlds):

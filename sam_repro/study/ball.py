@@ -193,9 +193,16 @@ def sharpness(
 
 
 def m_sharpness(
-    model: nn.Module, batches: Batches, loss: Loss, norm: Norm, rho: float, m: int | None, steps: int, restarts: int,
+    model: nn.Module,
+    batches: Batches,
+    loss: Loss,
+    norm: Norm,
+    rho: float,
+    m: int | None,
+    steps: int,
+    restarts: int,
     seed: int,
-) -> float:  # fmt: skip
+) -> float:
     """The mean over groups of m samples of each group's own sharpness; of all samples at once where m is None."""
     if m is None:
         return sharpness(model, batches, loss, norm, rho, steps, restarts, seed)

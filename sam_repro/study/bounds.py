@@ -64,9 +64,12 @@ def check(s: Settings) -> None:
 def measure(job: Job[Settings]) -> Measured:
     s, parts = job.settings, job.parts
     made = {
-        "average": _average, "projection": _projection, "convergence": _convergence,
-        "generalization": _generalization, "smoothness": _smoothness,
-    }  # fmt: skip
+        "average": _average,
+        "projection": _projection,
+        "convergence": _convergence,
+        "generalization": _generalization,
+        "smoothness": _smoothness,
+    }
     parts.expect(len(made))
     found = {name: parts.get(name, partial(one, s)) for name, one in made.items()}
     q = Quadratic()
@@ -89,10 +92,12 @@ def _under(values: Any, bound: Any, s: Settings) -> dict[str, Any]:
     at = [place - 1 for place in _places(s)]
     share = (values <= bound[:, None]).mean(1)
     return {
-        "at": _places(s), "measured": np.quantile(values, 1 - s.delta, axis=1)[at].tolist(),
-        "bound": bound[at].tolist(), "least_share": float(share.min()),
+        "at": _places(s),
+        "measured": np.quantile(values, 1 - s.delta, axis=1)[at].tolist(),
+        "bound": bound[at].tolist(),
+        "least_share": float(share.min()),
         "closest": float((np.quantile(values, 1 - s.delta, axis=1) / bound).max()),
-    }  # fmt: skip
+    }
 
 
 def _average(s: Settings) -> dict[str, Any]:

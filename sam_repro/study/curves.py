@@ -50,11 +50,9 @@ def measure(job: Job[Settings]) -> Measured:
     }
     labels = list(dict.fromkeys(one.label for one in job.runs))
     numbers = {
-        metric: {
-            label: [sample(values) for values in _by_epoch(job, curves, label)] for label in labels
-        }
+        metric: {label: [sample(values) for values in _by_epoch(job, curves, label)] for label in labels}
         for metric, curves in found.items()
-    }  # fmt: skip
+    }
     panels = [_panel(metric, by_label) for metric, by_label in numbers.items()]
     counts = ", ".join(f"n = {sum(one.label == label for one in job.runs)} {label}" for label in labels)
     caption = f"{counts}; mean and 95 % interval over runs. Compared after {s.early:.0%} of the epochs and at the end."

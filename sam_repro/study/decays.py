@@ -68,9 +68,7 @@ def measure(job: Job[Settings]) -> Measured:
     if without := [one.id for one in job.runs if not kept_epochs(one)]:
         raise UserError(f"run={without[0]} kept no weights of its epochs: train it with loop.keep_every=10 force=true")
     job.parts.expect(len(models))
-    measured = [
-        job.parts.get(f"{one.id} epoch {epoch}", partial(_measure, one, epoch, s)) for one, epoch in models
-    ]  # fmt: skip
+    measured = [job.parts.get(f"{one.id} epoch {epoch}", partial(_measure, one, epoch, s)) for one, epoch in models]
     found = {name: [{**one, "values": one["values"][name]} for one in measured] for name in MEASURES}
     halves = [[run.id for run in job.runs[start::2]] for start in (0, 1)]
     ranked = {name: _ranked(values, halves, s) for name, values in found.items()}

@@ -132,8 +132,11 @@ def measure(job: Job[Settings]) -> Measured:
             chosen = min(ends, key=lambda rho: ends[rho])
             curves[method] = tried[chosen]
             best[kind, method] = ends[chosen]
-            numbers[f"{method}, {kind}"] = {"by_radius": {f"{r:g}": e for r, e in ends.items()}, "best": chosen,
-                                            "last": [curve[-1] for curve in tried[chosen]]}  # fmt: skip
+            numbers[f"{method}, {kind}"] = {
+                "by_radius": {f"{r:g}": e for r, e in ends.items()},
+                "best": chosen,
+                "last": [curve[-1] for curve in tried[chosen]],
+            }
         panels.append(_panel(kind, curves, s))
     descent = _typical([curve[-1] for curve in plain])
     numbers[METHODS[0]] = {"last": [curve[-1] for curve in plain]}

@@ -107,9 +107,13 @@ def _measure(subject: Subject, name: str, s: Settings) -> dict[str, Any]:
     draws = average(Landscape(run.model, run.batches, run.loss, norm), rho, s.draws, s.seed)
     facts = {**run.facts, "m": s.m, "maximiser": "one step" if s.steps == 0 else f"APGD, {s.steps} steps"}
     return {
-        "id": subject.id, "worst": worst, "average": math.fsum(draws) / len(draws), "gap": gap_of(subject),
-        "axes": {name: axis(run.config) for name, axis in AXES.items()}, "facts": facts,
-    }  # fmt: skip
+        "id": subject.id,
+        "worst": worst,
+        "average": math.fsum(draws) / len(draws),
+        "gap": gap_of(subject),
+        "axes": {name: axis(run.config) for name, axis in AXES.items()},
+        "facts": facts,
+    }
 
 
 def _bare(one: Mapping[str, Any]) -> dict[str, Any]:

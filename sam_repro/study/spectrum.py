@@ -98,9 +98,17 @@ def _run(job: Job[Settings], subject: Subject) -> dict[str, Any]:
     traced = sample([probe.trace for probe in probes])
     assert traced
     return {
-        "id": subject.id, "label": subject.label, "largest": top, "lambda_1": top[0], "ratio": top[0] / top[4],
-        "trace": traced.mean, "trace_low": traced.low, "trace_high": traced.high, "facts": known, "probes": probes,
-    }  # fmt: skip
+        "id": subject.id,
+        "label": subject.label,
+        "largest": top,
+        "lambda_1": top[0],
+        "ratio": top[0] / top[4],
+        "trace": traced.mean,
+        "trace_low": traced.low,
+        "trace_high": traced.high,
+        "facts": known,
+        "probes": probes,
+    }
 
 
 def _open(subject: Subject, s: Settings) -> tuple[Any, dict[str, Any]]:
@@ -125,8 +133,15 @@ def _density(found: Sequence[dict[str, Any]], labels: Sequence[str], s: Settings
     for label, one in first.items():
         mean, error = density(one["probes"], at, width)
         bottom = np.maximum(mean - error, FLOOR)
-        series.append(Series(label, at.tolist(), np.maximum(mean, FLOOR).tolist(), bottom.tolist(),
-                             np.maximum(mean + error, FLOOR).tolist()))  # fmt: skip
+        series.append(
+            Series(
+                label,
+                at.tolist(),
+                np.maximum(mean, FLOOR).tolist(),
+                bottom.tolist(),
+                np.maximum(mean + error, FLOOR).tolist(),
+            )
+        )
         series.append(Series(label, one["largest"], [0.0] * len(one["largest"]), mark="stems"))
     name = "Hessian" if s.matrix == "hessian" else "Gauss-Newton matrix"
     return Panel("spectrum", f"spectrum of the {name}", Axis("eigenvalue"), Axis("density", log=True), series)

@@ -119,9 +119,7 @@ def _noise(model: Any, noise: str, gamma: float, seed: int) -> list[Any]:
     return found
 
 
-def _panel(
-    noise: str, quantity: str, found: dict[tuple[str, float], list[dict[str, Any]]], s: Settings
-) -> Panel:  # fmt: skip
+def _panel(noise: str, quantity: str, found: dict[tuple[str, float], list[dict[str, Any]]], s: Settings) -> Panel:
     series = []
     for (of, variance), values in found.items():
         if of != noise:
@@ -144,9 +142,7 @@ def _claims(found: dict[tuple[str, float], list[dict[str, Any]]], s: Settings) -
     def at(noise: str, variance: float, quantity: str, place: int) -> list[float]:
         return _by_run(found[noise, variance], quantity, place)
 
-    def compared(
-        a: float, b: float, quantity: str, first: int | None = None
-    ) -> tuple[list[bool | None], str]:  # fmt: skip
+    def compared(a: float, b: float, quantity: str, first: int | None = None) -> tuple[list[bool | None], str]:
         outcomes, texts = list[bool | None](), list[str]()
         for noise in NOISES:
             left, right = ([*at(noise, variance, quantity, far)] for variance in (a, b))
@@ -173,10 +169,11 @@ def _claims(found: dict[tuple[str, float], list[dict[str, Any]]], s: Settings) -
         gaps = {
             noise: max(
                 abs(_mean(at(noise, variance, "loss", place)) - _mean(at(noise, 0.0, "loss", place)))
-                for place in near for variance in s.variances
+                for place in near
+                for variance in s.variances
             )
             for noise in NOISES
-        }  # fmt: skip
+        }
         spread = _mean(at(NOISES[0], 0.0, "loss", far)) - _mean(at(NOISES[0], 0.0, "loss", 0))
         text = "; ".join(f"{gap:.3g} nats ({noise})" for noise, gap in gaps.items())
         claims["close"] = Judged(

@@ -56,11 +56,17 @@ def open_subject(
     dtype = torch.float64 if double else torch.float32
     model = model.to(dtype)
     facts = {
-        "id": subject.id, "label": subject.label, "method": config.method.name, "seed": config.seed,
-        "augmented": False, "batchnorm": "running statistics", "loss_smoothing": 0.0,
-        "trained_smoothing": config.augment.label_smoothing, "weight_decay": config.base_optimizer.weight_decay,
+        "id": subject.id,
+        "label": subject.label,
+        "method": config.method.name,
+        "seed": config.seed,
+        "augmented": False,
+        "batchnorm": "running statistics",
+        "loss_smoothing": 0.0,
+        "trained_smoothing": config.augment.label_smoothing,
+        "weight_decay": config.base_optimizer.weight_decay,
         "precision": "fp64" if double else "fp32",
-    }  # fmt: skip
+    }
     if is_text(config):
         from sam_repro.study.sentences import open_translator
 

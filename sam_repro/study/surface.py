@@ -128,9 +128,7 @@ def _plane(one: Subject, s: Settings) -> list[list[float]]:
     run, land = _landscape(one, s)
     d, other = _direction(run.model, 1000 * s.seed), _direction(run.model, 1000 * s.seed + 1)
     grid = np.linspace(-s.span, s.span, s.plane).tolist()
-    return [
-        [_finite(land.value([a * x + b * y for x, y in zip(d, other, strict=True)])) for a in grid] for b in grid
-    ]  # fmt: skip
+    return [[_finite(land.value([a * x + b * y for x, y in zip(d, other, strict=True)])) for a in grid] for b in grid]
 
 
 def _between(one: Subject, other: Subject, s: Settings) -> list[float]:
@@ -145,7 +143,7 @@ def _between(one: Subject, other: Subject, s: Settings) -> list[float]:
     way = [b - a for a, b in zip(land.start, far, strict=True)]
     return [
         _finite(land.value([t * part for part in way])) for t in np.linspace(-BEYOND, 1 + BEYOND, s.points).tolist()
-    ]  # fmt: skip
+    ]
 
 
 def _finite(value: float) -> float:

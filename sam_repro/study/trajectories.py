@@ -62,8 +62,9 @@ def measure(job: Job[Settings]) -> Measured:
     job.parts.expect(len(STARTS) * 2 + 3 * len(s.rhos))
     paths = {
         f"{name} from {start}": job.parts.get(f"{name} from {start}", partial(_path, name, start, s))
-        for start in STARTS for name in METHODS
-    }  # fmt: skip
+        for start in STARTS
+        for name in METHODS
+    }
     starts = many(s)
     shares = dict[str, list[float]]()
     for label, eta in (("SAM", None), ("ASAM, η = 0", 0.0), (f"ASAM, η = {s.eta:g}", s.eta)):
@@ -148,10 +149,11 @@ def _claims(paths: dict[str, Any], shares: dict[str, list[float]], count: int, s
             + f"; with η = {s.eta:g} all do at ρ up to {max(with_eta, default=0):g}. Not from w2 ≤ 0, where L is flat",
         ),
         "rho_of_sam": Judged(
-            len(sam_too) < len(below), f"all starts converge with SAM at {len(sam_too)} of the {len(s.rhos)} radii, "
-            f"with ASAM at {len(below)} of the {sum(rho < ROOT for rho in s.rhos)} below √2"
+            len(sam_too) < len(below),
+            f"all starts converge with SAM at {len(sam_too)} of the {len(s.rhos)} radii, "
+            f"with ASAM at {len(below)} of the {sum(rho < ROOT for rho in s.rhos)} below √2",
         ),
-    }  # fmt: skip
+    }
 
 
 def _kept(w: tuple[float, float]) -> float:
@@ -170,10 +172,14 @@ def _trajectories(start: tuple[float, float], paths: dict[str, Any], s: Settings
         series.append(Series(_label(name, s), x[thin].tolist(), y[thin].tolist(), ends=True))
     levels = np.arange(0.004, 0.07, 0.006).tolist()
     return Panel(
-        "contour", f"from ({start[0]:g}, {start[1]:g})", Axis("$w_1$", limits=(0.1, 0.42)),
-        Axis("$w_2$", limits=(-0.05, 0.26)), series, Field(across.tolist(), up.tolist(), z.tolist(), levels, "L"),
+        "contour",
+        f"from ({start[0]:g}, {start[1]:g})",
+        Axis("$w_1$", limits=(0.1, 0.42)),
+        Axis("$w_2$", limits=(-0.05, 0.26)),
+        series,
+        Field(across.tolist(), up.tolist(), z.tolist(), levels, "L"),
         equal=True,
-    )  # fmt: skip
+    )
 
 
 def _label(name: str, s: Settings) -> str:
