@@ -20,7 +20,7 @@ COMMANDS = {
     "sweep": ("sam_repro.sweep_and_show", "train what is missing of a table"),
     "report": ("sam_repro.report.__main__", "claims, plans, states and tables"),
     "runs": ("sam_repro.runs.__main__", "list, compare, export and remove what has been run"),
-    "study": ("sam_repro.study.__main__", "look at methods: the toy problem"),
+    "study": ("sam_repro.study.__main__", "look at methods and stored runs: what the papers draw"),
     "bench": ("sam_repro.bench.commands", "measure the project against the alternatives"),
     "fetch": ("sam_repro.data.fetch", "get a data set, once a machine, and verify it"),
 }

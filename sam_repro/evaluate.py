@@ -36,6 +36,7 @@ from sam_repro.runs import ledger
 from sam_repro.runs.evaluations import keep
 from sam_repro.runs.publish import CARD
 from sam_repro.runs.run import Run, find_run
+from sam_repro.trained import trained
 from sam_repro.words import HELP, parse
 
 if TYPE_CHECKING:
@@ -173,30 +174,6 @@ def configured(config: Config, wanted: Mapping[str, str]) -> Config:
         raise UserError(one_line(error)) from error
     assert isinstance(changed, Config)
     return check(changed)
-
-
-def trained(config: Config, file: Path) -> nn.Module:
-    """The model with the weights in a file of the run. Those it started from may be gone, or need a download."""
-    import torch
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    from sam_repro import models
-    from sam_repro.train import task_of
-
-    if config.task is None and not is_text(config):
-        bare = replace(config.model, pretrained=False, weights=None, weights_sha256=None)
-        model = models.build(bare, config.dataset.classes, config.dataset.image_size)
-    else:
-        model = task_of(config, torch.device("cpu")).build()
-    try:
-        model.load_state_dict(load_file(file))
-    except (OSError, SafetensorError, RuntimeError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise UserError(
-            f"{file} can't be used ({reason}): put it back, or train the run again with force=true"
-        ) from error
-    return model
 
 
 def evaluations(config: Config, run: Run, names: list[str]) -> dict[str, float]:

@@ -65,7 +65,7 @@ class OpenRun:
 
     def model(self, which: Literal["last", "best"] | int = "last") -> nn.Module:
         """With the weights of the end, of the best epoch (loop.keep_best) or of one by number (loop.keep_every)."""
-        from sam_repro.evaluate import trained
+        from sam_repro.trained import trained
 
         files = {"last": self.run.weights, "best": self.run.best_weights}
         file = self.run.weights_of(which) if isinstance(which, int) else files[which]

@@ -26,13 +26,15 @@ from sam_repro.data.declared import DatasetConfig, Fit, Source
 from sam_repro.data.evaluation_sets import evaluation_sets
 from sam_repro.data.imagenet import CORRUPTIONS, SEVERITIES, _timm_list, wnids
 from sam_repro.engine.ranks import Ranks
-from sam_repro.evaluate import main, stored, trained
+from sam_repro.evaluate import main, stored
 from sam_repro.leased import forget
 from sam_repro.models.catalog import Architecture, ModelConfig
 from sam_repro.runs import ledger
-from sam_repro.runs.entry import entry_of, usable
+from sam_repro.runs.entry import entry_of
 from sam_repro.runs.evaluations import keep
+from sam_repro.runs.faults import usable
 from sam_repro.runs.run import Run
+from sam_repro.trained import trained
 
 TINY_IMAGENET = ["dataset=imagenet", "dataset.image_size=8", "dataset.workers=0"]
 # AlexNet's error on each corruption in percent, as printed in table 1 of Hendrycks and Dietterich 2019, in its order.

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import sys
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sam_repro.config.budget import names
 from sam_repro.errors import USER_ERROR, UserError, hint
 from sam_repro.report import studies_view
+from sam_repro.report.comma import separated
 from sam_repro.report.ledger_commands import entries_of
 from sam_repro.tables import spec
 from sam_repro.tables.chosen import named, readable
@@ -39,7 +37,7 @@ def print_claims(ref: str | None, form: str | None) -> int:
     tables = [table for table in read if ref or not table.figure]
     if form:
         found = claims.claims(tables)
-        print(_csv(found) if form == "csv" else json.dumps(found, indent=1, ensure_ascii=False) + "\n", end="")
+        print(separated(found) if form == "csv" else json.dumps(found, indent=1, ensure_ascii=False) + "\n", end="")
         return code
     for table in tables:
         print(f"{table.ref}  {table.title}  ({table.source})")
@@ -96,7 +94,7 @@ def plan(
         case "json":
             print(json.dumps(found | ({"link": link, "wire": said} if said is not None else {}), indent=1))
         case "csv":
-            print(_csv(found["cells"]), end="")
+            print(separated(found["cells"]), end="")
         case _:
             print(plan_view.text(found, budget), end="")
             if network is not None and said is not None:
@@ -117,7 +115,7 @@ def status(ref: str | None, budget: str, results: Path, form: str | None, added:
         case "json":
             print(json.dumps(found, indent=1))
         case "csv":
-            print(_csv(_runs(found)), end="")
+            print(separated(status_view.rows(found)), end="")
         case _:
             print(status_view.text(found, single=len(tables) == 1), studies_view.text(found["studies"]), sep="", end="")
     return _broken([p for t in tables for p in planned[t.ref]]) or code
@@ -199,27 +197,6 @@ def runs(words: list[str], results: Path, out: Path) -> int:
     for path in paths:
         print(path)
     return 0
-
-
-def _runs(found: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
-    """What `status` found, a row a run; a cell without runs has one too, which says why."""
-    nothing = {"id": None, "seed": None, "state": None, "heartbeat": None, "note": None}
-    for table in found["tables"]:
-        for cell in table["cells"]:
-            place = {"table": table["table"], "row": cell["row"], "column": cell["column"]}
-            yield from ({**place, **run, "why_not": cell["why_not"]} for run in cell["runs"] or [nothing])
-
-
-def _csv(rows: Iterable[Mapping[str, Any]]) -> str:
-    """With the keys of the first as its head, lists as words."""
-    out = io.StringIO()
-    writer: csv.DictWriter[str] | None = None
-    for row in rows:
-        if writer is None:
-            writer = csv.DictWriter(out, list(row), lineterminator="\n")
-            writer.writeheader()
-        writer.writerow({k: " ".join(map(str, v)) if isinstance(v, list) else v for k, v in row.items()})
-    return out.getvalue()
 
 
 def _tables(word: str | None, added: Column | None = None) -> tuple[list[Table], int]:

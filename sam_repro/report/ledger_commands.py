@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def entries_of(results: Path) -> dict[str, Entry]:
     from sam_repro.runs import ledger
-    from sam_repro.runs.entry import usable
+    from sam_repro.runs.faults import usable
 
     lines, problems = ledger.read(results)
     kept, faults = usable(lines)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from typing import Any
 
+from sam_repro.report.comma import separated
 from sam_repro.tables.points import Shown, points, said
 from sam_repro.tables.results import Joined, Result
 from sam_repro.tables.said import Answer
@@ -47,13 +46,7 @@ def render_json(joined: Joined) -> str:
 
 
 def render_csv(joined: Joined) -> str:
-    out = io.StringIO()
-    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for result in joined.results:
-        line = record(joined, result)
-        writer.writerow({**line, "run_ids": " ".join(line["run_ids"])})
-    return out.getvalue()
+    return separated((record(joined, result) for result in joined.results), COLUMNS)
 
 
 def record(joined: Joined, result: Result) -> dict[str, Any]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sam_repro.files.lines import to_json
 from sam_repro.report import text
+from sam_repro.report.comma import separated
 from sam_repro.report.render_md import grid
 from sam_repro.report.render_tex import escape
 from sam_repro.runs.compare import Shown, differing, labels, row
@@ -29,12 +28,8 @@ def render(shown: Sequence[Shown], form: str | None) -> str:
     if form == "json":
         return json.dumps(to_json(rows(shown)), indent=1, ensure_ascii=False) + "\n"
     if form == "csv":
-        out = io.StringIO()
         found = rows(shown)
-        writer = csv.DictWriter(out, list(found[0]) if found else ["label", "run"], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(found)
-        return out.getvalue()
+        return separated(found, list(found[0]) if found else ["label", "run"])
     head, lines = _for_people(shown)
     if form == "md":
         return grid(head, lines) + "\n"

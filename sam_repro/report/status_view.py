@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,15 @@ def collect(
             )
         out.append({"table": table.ref, **counts(states(planned[table.ref], entries, results)), "cells": cells})
     return {"tables": out}
+
+
+def rows(found: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+    """What `status` found, a row a run; a cell without runs has one too, which says why."""
+    nothing = {"id": None, "seed": None, "state": None, "heartbeat": None, "note": None}
+    for table in found["tables"]:
+        for cell in table["cells"]:
+            place = {"table": table["table"], "row": cell["row"], "column": cell["column"]}
+            yield from ({**place, **run, "why_not": cell["why_not"]} for run in cell["runs"] or [nothing])
 
 
 def text(found: Mapping[str, Any], *, single: bool) -> str:

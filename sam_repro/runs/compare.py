@@ -16,7 +16,7 @@ from sam_repro.errors import UserError, nearest
 from sam_repro.record import metrics
 from sam_repro.runs import ledger
 from sam_repro.runs.entry import results as results_of
-from sam_repro.runs.entry import usable
+from sam_repro.runs.faults import usable
 from sam_repro.runs.run import Run, stored_runs
 from sam_repro.runs.state import state_of
 from sam_repro.tasks.described import described

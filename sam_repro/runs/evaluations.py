@@ -9,7 +9,7 @@ from typing import Any
 from sam_repro.errors import UserError
 from sam_repro.files.atomic import write_atomic
 from sam_repro.runs import ledger
-from sam_repro.runs.entry import usable
+from sam_repro.runs.faults import usable
 from sam_repro.runs.run import Run
 
 

@@ -30,7 +30,7 @@ from typing import Any
 from sam_repro.errors import UserError
 from sam_repro.files import lines
 from sam_repro.files.read import DamagedError
-from sam_repro.runs.entry import fault, shown
+from sam_repro.runs.faults import fault, shown
 
 FILE = "ledger.jsonl"
 VERSION = 1

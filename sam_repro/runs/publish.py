@@ -24,7 +24,8 @@ from sam_repro.files.atomic import write_atomic
 from sam_repro.record.folder import RunFolder
 from sam_repro.runs import ledger
 from sam_repro.runs.digest import digest
-from sam_repro.runs.entry import Entry, usable
+from sam_repro.runs.entry import Entry
+from sam_repro.runs.faults import usable
 from sam_repro.runs.run import Run
 from sam_repro.tasks.described import described
 

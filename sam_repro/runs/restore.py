@@ -12,7 +12,8 @@ from sam_repro.errors import UserError
 from sam_repro.files.read import DamagedError, read_json
 from sam_repro.record import metrics
 from sam_repro.runs import archive, ledger
-from sam_repro.runs.entry import Entry, entry_of, fault, usable
+from sam_repro.runs.entry import Entry, entry_of
+from sam_repro.runs.faults import fault, usable
 from sam_repro.runs.outcome import finished
 from sam_repro.runs.run import Run
 

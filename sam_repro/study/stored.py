@@ -43,9 +43,9 @@ def open_subject(
     from sam_repro.config.schema import AugmentConfig, BudgetConfig
     from sam_repro.data.loading import load
     from sam_repro.engine.ranks import device_of
-    from sam_repro.evaluate import trained
     from sam_repro.runs.run import Run
     from sam_repro.tasks.classification.loss import loss_of
+    from sam_repro.trained import trained
 
     run = Run.at(subject.results, subject.id)
     config = run.stored()

@@ -14,7 +14,8 @@ from pathlib import Path
 from sam_repro.errors import UserError
 from sam_repro.record.metrics import without_times
 from sam_repro.runs import archive, ledger
-from sam_repro.runs.entry import Entry, usable
+from sam_repro.runs.entry import Entry
+from sam_repro.runs.faults import usable
 from sam_repro.sweep.live import View
 from sam_repro.sweep.scheduler import Scheduler
 from sam_repro.sweep.slots import slots

@@ -14,7 +14,8 @@ from sam_repro import CONFIGS
 from sam_repro.errors import UserError
 from sam_repro.files.atomic import write_atomic
 from sam_repro.runs import ledger
-from sam_repro.runs.entry import Entry, usable
+from sam_repro.runs.entry import Entry
+from sam_repro.runs.faults import usable
 from sam_repro.tables.plan import plan
 from sam_repro.tables.results import Joined, Result, join
 from sam_repro.tables.statistics import sample

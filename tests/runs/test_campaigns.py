@@ -13,7 +13,7 @@ from report.samples import cell, finish
 from sam_repro.errors import UserError
 from sam_repro.report import render_md
 from sam_repro.runs import ledger
-from sam_repro.runs.entry import usable
+from sam_repro.runs.faults import usable
 from sam_repro.runs.verify import check
 from sam_repro.tables import spec
 from sam_repro.tables.plan import plan

@@ -10,7 +10,8 @@ from sam_repro.config.compose import compose
 from sam_repro.config.identity import run_id
 from sam_repro.record.summary import summarise
 from sam_repro.runs import archive, ledger
-from sam_repro.runs.entry import entry_of, usable
+from sam_repro.runs.entry import entry_of
+from sam_repro.runs.faults import usable
 from sam_repro.runs.run import Run
 from sam_repro.tasks.classification.declared import of_images
 

@@ -16,7 +16,8 @@ from sam_repro import evaluate, models, open_run
 from sam_repro.config.compose import compose
 from sam_repro.runs import ledger
 from sam_repro.runs.__main__ import main
-from sam_repro.runs.entry import entry_of, usable
+from sam_repro.runs.entry import entry_of
+from sam_repro.runs.faults import usable
 from sam_repro.runs.run import Run
 from sam_repro.runs.verify import check
 

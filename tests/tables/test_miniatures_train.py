@@ -15,7 +15,7 @@ from sam_repro.data.declared import Source
 from sam_repro.data.layouts import LAYOUTS
 from sam_repro.report import write
 from sam_repro.runs import archive, ledger
-from sam_repro.runs.entry import usable
+from sam_repro.runs.faults import usable
 from sam_repro.runs.run import Run
 from sam_repro.tables import spec
 from sam_repro.tables.plan import plan

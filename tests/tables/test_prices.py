@@ -11,7 +11,7 @@ from report.samples import all_files, made
 from sam_repro.report import discrepancies_view, render_md
 from sam_repro.report.__main__ import main
 from sam_repro.runs import ledger
-from sam_repro.runs.entry import usable
+from sam_repro.runs.faults import usable
 from sam_repro.tables import discrepancies, spec
 from sam_repro.tables.plan import plan
 from sam_repro.tables.points import by_chance, points

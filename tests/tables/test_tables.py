@@ -24,7 +24,8 @@ from sam_repro.errors import UserError
 from sam_repro.report import curves, page, render_data, render_md, render_tex, studies, text, write
 from sam_repro.report.__main__ import main
 from sam_repro.runs import ledger
-from sam_repro.runs.entry import Entry, usable
+from sam_repro.runs.entry import Entry
+from sam_repro.runs.faults import usable
 from sam_repro.tables import discrepancies, spec
 from sam_repro.tables.claims import claims
 from sam_repro.tables.plan import Planned, plan

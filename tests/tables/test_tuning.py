@@ -15,7 +15,7 @@ from tables.test_miniature import TABLE
 from sam_repro import CONFIGS
 from sam_repro.errors import UserError
 from sam_repro.report import plan_view
-from sam_repro.runs.entry import usable
+from sam_repro.runs.faults import usable
 from sam_repro.tables import choosing, spec
 from sam_repro.tables.cost import cost
 from sam_repro.tables.plan import plan

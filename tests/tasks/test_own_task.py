@@ -27,7 +27,8 @@ from sam_repro.record.metrics import read, without_times
 from sam_repro.record.summary import summarise
 from sam_repro.report import page, plan_view, status_view, write
 from sam_repro.runs import archive, ledger
-from sam_repro.runs.entry import Entry, entry_of, usable
+from sam_repro.runs.entry import Entry, entry_of
+from sam_repro.runs.faults import usable
 from sam_repro.runs.outcome import in_words
 from sam_repro.runs.publish import publish
 from sam_repro.runs.run import Run, stored_runs
