@@ -98,7 +98,7 @@ def kill_and_resume(tmp_path: Path, nursery: Nursery, *arguments: str, kills: in
 
 
 def test_kill_and_resume_is_bit_exact(tmp_path: Path, nursery: Nursery) -> None:
-    kill_and_resume(tmp_path, nursery, "method=fsam")
+    kill_and_resume(tmp_path, nursery, "method=fsam", "loop.probe_steps=1")
 
 
 # Those that keep something from pass to pass or from step to step, and the two that all others are made of; the rest

@@ -49,7 +49,8 @@ MECHANISMS = {
 # Names and limits of other runs, places and speed: none of these changes a number.
 NOT_SCIENCE = frozenset({
     "dataset.root", "dataset.workers", "dataset.skip_unreadable", "model.weights_sha256",
-    "method.name", "budget.name", "budget.seeds", "loop.eval_batch", "loop.keep_best", "loop.keep_every", "track",
+    "method.name", "budget.name", "budget.seeds", "loop.eval_batch", "loop.keep_best", "loop.keep_every",
+    "loop.probe_steps", "track",
     "results_dir", "force",
     "runtime.ranks", "runtime.device", "runtime.loss_scaler", "runtime.channels_last", "runtime.compile",
     "runtime.determinism", "runtime.threads", "runtime.checkpoint_steps", "runtime.checkpoint_minutes",

@@ -42,6 +42,7 @@ _AT_LEAST: dict[str, int] = {
     "loop.micro_batch": 1,
     "loop.eval_batch": 1,
     "loop.keep_every": 1,
+    "loop.probe_steps": 1,
     "runtime.ranks": 1,
     "runtime.threads": 1,
     "runtime.checkpoint_steps": 1,

@@ -13,6 +13,7 @@ from sam_repro.config.schema import Config, OnDivergence
 from sam_repro.engine.checkpoint import Checkpoints
 from sam_repro.engine.evaluate import evaluate
 from sam_repro.engine.keep import Keeper
+from sam_repro.engine.probe import means
 from sam_repro.engine.profiling import profiler
 from sam_repro.engine.ranks import Ranks
 from sam_repro.engine.requests import SAVE, STOP, Answers, Interrupted, Requests
@@ -70,12 +71,16 @@ class Loop:
         overfit = self.config.budget.overfit
         drawn = 0 if overfit else epoch  # the epoch whose order and augmentation count
         batches = self.task.train.batches(drawn, batch, self.config.loop.drop_last)
+        probes = self.config.loop.probe_steps
         todo = range(progress.step - epoch * self.steps_per_epoch, self.steps_per_epoch)
         steps = [batches[0 if overfit else i] for i in todo]
         for i, shards in zip(todo, self.stepper.shards(steps, drawn, progress.step), strict=True):
             due = self.recorder.due(progress.step + 1)
-            outcome = self.stepper(shards, requests.now(), due)
+            probed = probes is not None and (progress.step + 1) % probes == 0
+            outcome = self.stepper(shards, requests.now(), due, probed)
             progress.step += 1
+            if probed:
+                progress.probed = [a + b for a, b in zip_longest(progress.probed, outcome.probed, fillvalue=0.0)]
             self.unseen.append((progress.step, outcome))
             self.fresh += outcome.weight
             self.recorder.advance(progress.step)
@@ -158,13 +163,14 @@ class Loop:
             "train_loss": progress.loss_sum / progress.weight if progress.weight else None,
             **self.task.trained(progress.counts, progress.weight),
             **tested,
+            **means(progress.probed),
             "seconds": time.monotonic() - self.epoch_began,
             "time": self.seconds(),
         }
         self.recorder.epoch(record)
         if self.keeper is not None:
             self.keeper.epoch(record, self.state.model)
-        progress.loss_sum, progress.counts, progress.weight = 0.0, [], 0.0
+        progress.loss_sum, progress.counts, progress.probed, progress.weight = 0.0, [], [], 0.0
         self.mark, self.fresh = time.monotonic(), 0.0
 
     def seconds(self) -> float:

@@ -38,6 +38,7 @@ class Progress:
     counts: list[float] = field(default_factory=list)  # and what the task counts beside the loss
     weight: float = 0.0  # of these examples
     skipped: int = 0  # steps of the run
+    probed: list[float] = field(default_factory=list)  # of the running epoch: see probe.py
 
 
 @dataclass
@@ -159,19 +160,20 @@ def matching(found: Any, own: dict[Any, Tensor]) -> dict[Any, Tensor]:
 
 def parsed(saved: Any) -> Progress:
     own = vars(Progress())
-    if set(own) - set(saved) == {"counts", "weight"}:  # of older versions, which knew images alone
+    # Checkpoints of older versions have no probe and do not count the skipped steps; the oldest know images alone.
+    later = {"skipped", "probed"}
+    if set(own) - set(saved) - later == {"counts", "weight"}:
         saved = {k: v for k, v in saved.items() if k not in ("correct", "samples")} | {
             "counts": [saved["correct"]],
             "weight": float(saved["samples"]),
         }
-    # Checkpoints of older versions do not count the skipped steps.
-    if set(own) - set(saved) - {"skipped"}:
+    if set(own) - set(saved) - later:
         raise Misfit("progress has other entries than this run's")
     for name, value in saved.items():
         allowed = (int, type(None)) if name == "collapsed_at" else (type(own[name]),)
         if type(value) not in allowed or (type(value) is int and value < 0):
             raise Misfit(f"{name} is {value!r}"[:100])
-    if not all(type(count) is float for count in saved["counts"]):
+    if not all(type(count) is float for count in [*saved["counts"], *saved.get("probed", [])]):
         raise Misfit("counts are no numbers")
     return Progress(**saved)
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from sam_repro.config.schema import Config
 from sam_repro.engine.gradient import GradFn, Setting
+from sam_repro.engine.probe import Probe, Sums
 from sam_repro.engine.ranks import Ranks
 from sam_repro.engine.requests import Answer
 from sam_repro.engine.schedule import Schedule
@@ -34,6 +35,7 @@ class Outcome:
     hopeless: bool = False  # it overflowed without any loss scale: the training has diverged
     request: float | Answer = 0.0  # the sum of all ranks' requests: see requests.py
     method: dict[str, Tensor | float] = field(default_factory=dict)  # of this rank's last shard, but for its losses
+    probed: Sums = field(default_factory=list)  # empty where nobody asked: see probe.py
 
 
 class Stepper:
@@ -60,7 +62,7 @@ class Stepper:
         """What the steps on these batches of ids take, the first of them being `step`."""
         return sharded(batches, self.count, self.ranks, self.data, epoch, step)
 
-    def __call__(self, shards: Sequence[Shard], request: float = 0.0, log: bool = True) -> Outcome:
+    def __call__(self, shards: Sequence[Shard], request: float = 0.0, log: bool = True, probe: bool = False) -> Outcome:
         """Train on this rank's shards of a batch. `request` is this rank's to the others."""
         own = self.config.method.m is not None  # every shard is one rank's own, and averaged with the others at the end
         loss, descent_loss = torch.zeros(2, device=self.ranks.device).unbind()
@@ -70,7 +72,10 @@ class Stepper:
         before = self.statistics.copy() if self.scale.enabled else []
 
         # The passes. Without m they average themselves, for all ranks perturb their weights alike.
-        share = self._passes(shards, outcome, riders=[] if own else [asked], log=log)
+        watch = Probe(self.setting, self.state.model) if probe else None
+        share = self._passes(shards, outcome, watch, riders=[] if own else [asked], log=log)
+        if watch is not None:
+            outcome.probed = watch.result()
         if outcome.skipped:
             # Weights and the method's state are as before the step; the statistics may have seen infinities.
             self.statistics.restore(before)
@@ -93,7 +98,9 @@ class Stepper:
             self._descend(outcome, log)
         return outcome
 
-    def _passes(self, shards: Sequence[Shard], outcome: Outcome, riders: Sequence[Tensor], log: bool) -> float:
+    def _passes(
+        self, shards: Sequence[Shard], outcome: Outcome, watch: Probe | None, riders: Sequence[Tensor], log: bool
+    ) -> float:
         """Leave the sum over the shards of their final gradients, each weighted by its share of the batch, in `.grad`.
 
         Returns the share of the batch that the passes came to: an overflow ends the step.
@@ -103,10 +110,13 @@ class Stepper:
         update = self.statistics.side_by_side(len(shards))
         done = 0.0
         for shard in shards:
+            if watch is not None:
+                watch.before(shard)
             grad_fn = GradFn(self.setting, shard, riders)
+            passes = grad_fn if watch is None else watch.around(grad_fn)
             weight = shard.weight / shard.of_step
             try:
-                self.method.estimate(grad_fn, at=moment, shard=shard.index, observe=log)
+                self.method.estimate(passes, at=moment, shard=shard.index, observe=log)
             except Overflow:
                 outcome.skipped = True
             outcome.loss += grad_fn.loss * weight
@@ -116,6 +126,8 @@ class Stepper:
             done += weight
             if outcome.skipped:
                 return done
+            if watch is not None:
+                watch.after()
             update.one_done()
             if self.config.method.m is None:
                 continue

@@ -20,6 +20,8 @@ kind "step", every `track.every` steps:
     time           seconds trained so far, summed over interruptions
 kind "epoch", at the end of each:
     step, epoch, train_loss, train_accuracy, test_loss, test_accuracy, test_top5   (of training null: all steps skipped)
+    ascent_cosine, gradient_cosine, noise_cosine   with loop.probe_steps, means over the epoch's probed steps: what the
+                   perturbation has of the whole training set's gradient and of the batch's noise (engine/probe.py)
     seconds        that the epoch took, its evaluation included
     time           as above
 kind "event", when something happened to the training itself, and would again if the run were repeated:

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from sam_repro.errors import UserError
-from sam_repro.report.figures.panel import Axis, Panel, Series
+from sam_repro.report.figures.panel import Axis
 from sam_repro.report.studies import Judged
 from sam_repro.study.frame import RECORDS, Job, Measured
-from sam_repro.study.recorded import series
-from sam_repro.tables.statistics import Sample, sample
+from sam_repro.study.recorded import as_numbers, averaged, counts, panel, series, sign
 from sam_repro.tables.verdicts import minus
 
 RUNS = RECORDS
@@ -48,38 +47,21 @@ def measure(job: Job[Settings]) -> Measured:
         metric: [job.parts.get(f"{one.id} {metric}", partial(series, one, metric)) for one in job.runs]
         for metric in s.metrics
     }
-    labels = list(dict.fromkeys(one.label for one in job.runs))
-    numbers = {
-        metric: {label: [sample(values) for values in _by_epoch(job, curves, label)] for label in labels}
-        for metric, curves in found.items()
-    }
-    panels = [_panel(metric, by_label) for metric, by_label in numbers.items()]
-    counts = ", ".join(f"n = {sum(one.label == label for one in job.runs)} {label}" for label in labels)
-    caption = f"{counts}; mean and 95 % interval over runs. Compared after {s.early:.0%} of the epochs and at the end."
-    stored = {
-        metric: {label: [[one.mean, one.low, one.high] for one in curve if one] for label, curve in by_label.items()}
-        for metric, by_label in numbers.items()
-    }
-    return Measured(stored, panels, _claims(job, found), caption)
+    means = {metric: averaged(curves, job.runs) for metric, curves in found.items()}
+    caption = f"{counts(job.runs)}; mean and 95 % interval over runs. "
+    caption += f"Compared after {s.early:.0%} of the epochs and at the end."
+    numbers = {metric: as_numbers(by_label) for metric, by_label in means.items()}
+    panels = [panel(_words(metric), _axis(metric), by_label) for metric, by_label in means.items()]
+    return Measured(numbers, panels, _claims(job, found), caption)
 
 
-def _by_epoch(job: Job[Settings], curves: list[list[float]], label: str) -> list[list[float]]:
-    """Of each epoch that all runs of the label have, their values."""
-    mine = [curve for curve, one in zip(curves, job.runs, strict=True) if one.label == label]
-    return [list(values) for values in zip(*mine, strict=False)]
+def _words(metric: str) -> str:
+    return metric.replace("_", " ")
 
 
-def _panel(metric: str, by_label: dict[str, list[Sample | None]]) -> Panel:
-    lines = []
-    for label, curve in by_label.items():
-        known = [one for one in curve if one]
-        ends = [one.low is not None for one in known]
-        low = [one.low for one in known] if any(ends) else None
-        high = [one.high for one in known] if any(ends) else None
-        at = [float(place) for place in range(1, len(known) + 1)]
-        lines.append(Series(label, at, [one.mean for one in known], low, high))
-    name, unit = metric.replace("_", " "), "%" if metric.endswith(("accuracy", "top5")) else ""
-    return Panel("curves", name, Axis("epoch"), Axis(name, unit, log=metric.endswith("loss")), lines)
+def _axis(metric: str) -> Axis:
+    unit = "%" if metric.endswith(("accuracy", "top5")) else ""
+    return Axis(_words(metric), unit, log=metric.endswith("loss"))
 
 
 def _claims(job: Job[Settings], found: dict[str, list[list[float]]]) -> dict[str, Judged]:
@@ -97,11 +79,5 @@ def _claims(job: Job[Settings], found: dict[str, list[list[float]]]) -> dict[str
         if difference is None:
             continue
         better = -1 if metric.endswith("loss") else 1
-        apart = None
-        if difference.low is not None and difference.high is not None and difference.low * difference.high > 0:
-            apart = difference.value * better > 0
-        ends = "" if difference.low is None else f" [{difference.low:.3g}, {difference.high:.3g}]"
-        claims[claim] = Judged(
-            apart, f"{metric.replace('_', ' ')} of {columns[0]} less {columns[1]}: {difference.value:.3g}{ends}"
-        )
+        claims[claim] = sign(difference, better, f"{_words(metric)} of {columns[0]} less {columns[1]}")
     return claims

@@ -95,6 +95,8 @@ def cost(config: Config) -> Cost:
         steps_an_epoch = min(steps_an_epoch, config.budget.max_steps)
     steps = steps_an_epoch * epochs(config)
     passes = steps * config.method.passes(batch, examples)
+    if config.loop.probe_steps is not None:  # each probe takes the whole training set's gradient, and the batch's
+        passes += steps // config.loop.probe_steps * (examples / batch + 1)
     model = model_cost(config)
     half = config.runtime.precision is not Precision.fp32
     flops = memory = None

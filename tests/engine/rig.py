@@ -48,8 +48,10 @@ def config(*overrides: str) -> Config:
 class Rig(Stepper):
     """Takes its steps on the samples `ids`."""
 
-    def __call__(self, ids: Tensor, epoch: int, step: int, log: bool = True) -> Outcome:  # type: ignore[override]
-        return super().__call__(next(self.shards([ids], epoch, step)), log=log)
+    def __call__(  # type: ignore[override]
+        self, ids: Tensor, epoch: int, step: int, log: bool = True, probe: bool = False
+    ) -> Outcome:
+        return super().__call__(next(self.shards([ids], epoch, step)), log=log, probe=probe)
 
 
 def stepper(
@@ -73,12 +75,14 @@ def net(dtype: torch.dtype = torch.float64, norm: bool = True, dropout: float = 
     return Net(norm, dropout).to(dtype)
 
 
-def train(s: Rig, steps: int) -> None:
+def train(s: Rig, steps: int, probe: bool = False) -> list[Outcome]:
     batch = s.config.loop.batch_size
     per_epoch = SAMPLES // batch
+    outcomes = []
     for step in range(steps):
         epoch, i = divmod(step, per_epoch)
-        s(s.data.order(epoch)[i * batch : (i + 1) * batch], epoch, step)
+        outcomes.append(s(s.data.order(epoch)[i * batch : (i + 1) * batch], epoch, step, probe=probe))
+    return outcomes
 
 
 def weights(n: nn.Module) -> Tensor:

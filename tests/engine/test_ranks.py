@@ -33,6 +33,8 @@ SETTINGS = {
     "sam_full": (["loop.micro_batch=8", "method=sam_full"], 2),
 }
 
+PROBED = {"shards": ["method=fsam", "method.m=8"], "synchronised": ["method=fsam", "loop.micro_batch=8"]}
+
 
 def a_rank(rank: int, port: int, folder: str) -> None:
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1",
@@ -62,6 +64,9 @@ def a_rank(rank: int, port: int, folder: str) -> None:
     one, other = (s(s.data.order(0)[:16], 0, 0) for s in (split, plain))
     assert one.counts == other.counts > 0
     torch.testing.assert_close(one.loss, other.loss, rtol=1e-6, atol=0)
+    for name, words in PROBED.items():
+        seen = train(stepper(config(*words), net(), ranks), 2, probe=True)
+        torch.save([outcome.probed for outcome in seen], Path(folder) / f"probed_{name}{rank}.pt")
     assert ranks.any(rank == 1)
     assert not ranks.any(False)
     assert ranks.share(rank) == 0
@@ -86,6 +91,14 @@ def test_two_ranks_equal_one_process_with_the_same_shards(name: str, two_ranks: 
         saved = torch.load(two_ranks / f"{name}{rank}.pt", weights_only=True)
         torch.testing.assert_close(saved["weights"], weights(n), rtol=1e-9, atol=1e-11)
         torch.testing.assert_close(saved["buffers"], buffers(n), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", PROBED)
+def test_two_ranks_probe_what_one_process_does(name: str, two_ranks: Path) -> None:
+    alone = train(stepper(config(*PROBED[name]), net()), 2, probe=True)
+    for rank in (0, 1):
+        saved = torch.load(two_ranks / f"probed_{name}{rank}.pt")
+        torch.testing.assert_close(saved, [outcome.probed for outcome in alone], rtol=1e-6, atol=1e-6)
 
 
 def test_trap_ddp_no_sync_local_ascent_gradients_differ(two_ranks: Path) -> None:

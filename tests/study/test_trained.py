@@ -21,6 +21,7 @@ CUTS = {
     "stability": [*FEW, "draws=2", "radii=[0.1,0.5]", "variances=[0.0075,0.0125]"],
     "surface": [*FEW, "points=5", "directions=2", "plane=3"],
     "curves": [],
+    "premise": ["early=0.5"],
 }
 
 
@@ -31,7 +32,7 @@ def once(name: str, results: Path, *words: str) -> Stored:
 
 def study(name: str, results: Path, *words: str) -> Stored:
     ids = sorted(run.name for run in (results / "runs").iterdir())
-    ids = ids if name in ("sharpness", "decays", "curves") else ids[:2]
+    ids = ids if name in ("sharpness", "decays", "curves", "premise") else ids[:2]
     given = [f"runs=[{','.join(ids)}]", f"results_dir={results}", *CUTS[name], *words]
     return frame.run(specs.load(name), parse(given, {}))
 

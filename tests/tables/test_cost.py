@@ -31,6 +31,7 @@ def config(*overrides: str) -> Config:
         (("method=lpf_sgd", "method.split=false"), 8),
         (("method=sam_full",), 501),
         (("method=sam", "method.fraction=0.5"), 1.5),
+        (("method=sam", "loop.probe_steps=500"), 2 + 501 / 500),
     ],
     ids=str,
 )
