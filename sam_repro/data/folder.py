@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from sam_repro.data.listed import listed
 from sam_repro.data.listing import SUFFIXES, images
 from sam_repro.data.pictures import FilePictures
 from sam_repro.errors import UserError
@@ -16,17 +17,18 @@ LabelledFiles = tuple[FilePictures, Tensor]
 
 def labelled(folder: Path, names: list[str]) -> LabelledFiles:
     """All images below `folder`; the label is the position of the class folder in `names`."""
-    paths: list[Path] = []
-    labels: list[int] = []
-    for label, name in enumerate(names):
-        found = image_files(folder / name)
-        paths += found
-        labels += [label] * len(found)
-    return FilePictures(paths), torch.tensor(labels)
+    paths, counts = listed(folder, names)
+    for name, count in zip(names, counts, strict=True):
+        _some(folder / name, count)
+    return FilePictures(paths), torch.arange(len(names)).repeat_interleave(torch.tensor(counts))
 
 
 def image_files(folder: Path) -> list[Path]:
-    files = images(folder)
-    if not files:
+    names = images(folder)
+    _some(folder, len(names))
+    return [folder / name for name in names]
+
+
+def _some(folder: Path, count: int) -> None:
+    if not count:
         raise UserError(f"{folder} has no images ({', '.join(SUFFIXES)})")
-    return files

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
-from importlib.resources import files as resources
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
@@ -36,9 +36,17 @@ V2 = "imagenetv2-matched-frequency-format-val"
 _VALIDATION_NAME = re.compile(r"ILSVRC2012_val_(\d{8})")
 
 
+def _info_of_timm(name: str) -> str:
+    """A list that comes with timm. To import timm for it would take longer than all else at a start."""
+    timm = find_spec("timm")
+    assert timm is not None
+    assert timm.origin is not None
+    return Path(timm.origin).with_name("data").joinpath("_info", name).read_text()
+
+
 @cache
 def _timm_list(name: str) -> tuple[str, ...]:
-    return tuple(resources("timm.data").joinpath("_info", name).read_text().split())
+    return tuple(_info_of_timm(name).split())
 
 
 def wnids() -> tuple[str, ...]:
@@ -112,7 +120,7 @@ def find_real(root: str, reassessed: list[list[int]] | None = None) -> LabelledF
     `reassessed` (real.json's content: a list a validation image, in the order of their numbers) replaces timm's copy.
     """
     if reassessed is None:
-        reassessed = json.loads(resources("timm.data").joinpath("_info", "imagenet_real_labels.json").read_text())
+        reassessed = json.loads(_info_of_timm("imagenet_real_labels.json"))
     folder = locate(root, "imagenet/val", "val")
     paths, targets = [], []
     for path in image_files(folder):

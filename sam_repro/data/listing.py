@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -43,19 +43,45 @@ def count_classes(root: str) -> int:
     return len(names)
 
 
-def images(folder: Path) -> list[Path]:
-    """All images below a class's folder, sorted."""
-    return sorted(_below(folder))
+# What tells of a folder whether files came, went or were renamed; None: it can't be read.
+Times = list[int] | None
 
 
-def _below(folder: Path) -> Iterator[Path]:
-    for base, _, names in os.walk(folder):
-        for name in names:
-            if name.lower().endswith(SUFFIXES) and not name.startswith("."):
-                yield Path(base) / name
+def images(folder: Path) -> list[str]:
+    """The names of all images below a class's folder, relative to it, sorted by their parts."""
+    return walked(folder)[0]
 
 
-_SETTLED_SECONDS = 2.0  # a file younger than this may change again without its times showing it
+def walked(folder: Path) -> tuple[list[str], dict[str, Times]]:
+    """(images, the folders that were looked into, as they were before). Links to folders are not followed."""
+    found: list[str] = []
+    folders: dict[str, Times] = {}
+    waiting = [""]
+    while waiting:
+        below = waiting.pop()
+        folders[below] = times(folder / below)
+        with suppress(OSError):  # a folder that can't be read is an empty one
+            with os.scandir(folder / below) as scanned:
+                entries = list(scanned)
+            for entry in entries:
+                if entry.is_dir():
+                    waiting += [] if entry.is_symlink() else [f"{below}{entry.name}/"]
+                elif entry.name.lower().endswith(SUFFIXES) and not entry.name.startswith("."):
+                    found.append(below + entry.name)
+    found.sort(key=None if len(folders) == 1 else lambda name: name.split("/"))
+    return found, folders
+
+
+def times(folder: Path) -> Times:
+    try:
+        s = folder.stat()
+    except OSError:
+        return None
+    # The time of the last change of the inode can't be set by a program, as that of the content can.
+    return [s.st_mtime_ns, s.st_ctime_ns, s.st_ino]
+
+
+SETTLED_SECONDS = 2.0  # a file or folder younger than this may change again without its times showing it
 
 
 def digest(root: str) -> str:
@@ -66,9 +92,9 @@ def digest(root: str) -> str:
     """
     folder = Path(root).expanduser()
     classes = [half / name for half in halves(folder) for name in subfolders(half)]
-    files = [file for one in classes for file in images(one)]
+    files = [one / name for one in classes for name in images(one)]
     state, newest = _state(folder, files)
-    cache = _cache(folder)
+    cache = cached_at("images", folder, ".json")
     if cache is not None and (kept := _kept(cache, state)):
         return kept
     found = hashlib.sha256()
@@ -80,7 +106,7 @@ def digest(root: str) -> str:
         except (OSError, DamagedError) as error:
             reason = getattr(error, "strerror", None) or error
             raise UserError(f"dataset.root={root}: {file} can't be read ({reason})") from error
-    if cache is not None and newest + _SETTLED_SECONDS < time.time() and _state(folder, files)[0] == state:
+    if cache is not None and newest + SETTLED_SECONDS < time.time() and _state(folder, files)[0] == state:
         with suppress(OSError):  # a home that can't be written costs time alone
             cache.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(cache, json.dumps(_record(state, found.hexdigest())) + "\n")
@@ -100,12 +126,12 @@ def _state(folder: Path, files: Sequence[Path]) -> tuple[str, float]:
     return state.hexdigest(), newest
 
 
-def _cache(folder: Path) -> Path | None:
-    """Where the digest of a folder is kept; None where there is no home."""
+def cached_at(kind: str, folder: Path, suffix: str = "") -> Path | None:
+    """Where something that was found out about a folder is kept; None where there is no home."""
     name = hashlib.sha256(os.fsencode(folder.absolute())).hexdigest()[:16]
     with suppress(RuntimeError):
         home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-        return home / "sam_repro" / "images" / f"{name}.json"
+        return home / "sam_repro" / kind / f"{name}{suffix}"
     return None
 
 

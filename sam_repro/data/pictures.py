@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +24,7 @@ class FilePictures:
     """Image files, decoded on demand. The paths are one array: a million Python strings would be copied to workers."""
 
     def __init__(self, paths: Sequence[Path] | np.ndarray, decoder: Decoder = Decoder.fast) -> None:
-        self.paths = paths if isinstance(paths, np.ndarray) else np.array([str(path).encode() for path in paths])
+        self.paths = paths if isinstance(paths, np.ndarray) else np.array([os.fsencode(path) for path in paths])
         self.decoder = decoder
 
     def __len__(self) -> int:
@@ -36,7 +37,7 @@ class FilePictures:
         return FilePictures(self.paths, decoder)
 
     def path(self, index: int) -> Path:
-        return Path(self.paths[index].decode())
+        return Path(os.fsdecode(self.paths[index]))
 
     def read(self, index: int) -> Tensor:
         """uint8 [3, h, w]; grey, palette, CMYK and transparent images become RGB."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import signal
 import weakref
@@ -153,7 +154,7 @@ class Pool:
             collate_fn=_as_it_is,
             pin_memory=self._device.type == "cuda",
             prefetch_factor=_AHEAD,
-            worker_init_fn=_deaf,
+            worker_init_fn=_begun,
             generator=torch.Generator(),  # else it draws its seed from the global one, which dropout uses
         )
         iter(loader)  # the processes start now
@@ -170,10 +171,14 @@ def _end(loaders: list[DataLoader[Any]]) -> None:
             iterator._shutdown_workers()
 
 
-def _deaf(worker: int) -> None:
-    """A signal to the whole process group is for the training, which still needs its workers while it saves."""
+def _begun(worker: int) -> None:
+    """A signal to the whole process group is for the training, which still needs its workers while it saves.
+
+    What was there at the fork is not looked at for garbage: a look writes to each object, and a written page is copied.
+    """
     for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
+    gc.freeze()
 
 
 def _as_it_is(raw: Any) -> Any:

@@ -146,7 +146,7 @@ def test_a_folder_is_read_once_and_again_when_it_changes(tmp_path: Path, monkeyp
 
     first = listing.digest(str(tmp_path))
     assert not cached(), "a file that has just been written may change again within one tick of the clock"
-    time.sleep(listing._SETTLED_SECONDS + 0.1)
+    time.sleep(listing.SETTLED_SECONDS + 0.1)
     assert listing.digest(str(tmp_path)) == first
     (record,) = cached()
     for content in (b"{", b"[" * 5000, b"null", record.read_bytes().replace(first[:4].encode(), b"0000")):
