@@ -100,6 +100,7 @@ READ_BY: dict[str, Reason] = {
     "dataset.fit": _with("image files and dataset.stream=true", _decodes),
     "dataset.crop_share": _with("dataset.fit=crop of image files or with dataset.stream=true",
                                 lambda c: _decodes(c) and c.dataset.fit is Fit.crop),
+    "dataset.pack": _with("dataset=imagenet", lambda c: c.dataset.name is Source.imagenet),
     "dataset.decoder": _with("image files", lambda c: c.dataset.name in OF_FILES),
     "dataset.validation": _held_out,
     "dataset.source": _LANGUAGE,

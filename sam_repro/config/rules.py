@@ -18,6 +18,7 @@ from sam_repro.own import is_named
 _AT_LEAST: dict[str, int] = {
     "dataset.classes": 2,
     "dataset.image_size": 1,
+    "dataset.pack": 1,
     "dataset.train_images": 1,
     "dataset.test_images": 1,
     "schedule.epochs": 1,
@@ -190,6 +191,8 @@ def _of_images(c: Config) -> Iterator[tuple[str, bool, str]]:
     )
     yield "augment.cutout", cutout >= 2 * size, f"is {cutout}: twice dataset.image_size={size} blanks every image"
     yield "augment.cutout", cutout % 2 == 1, f"must be even, is {cutout}: it goes half to either side of a pixel"
+    small = data.pack is not None and data.pack < size
+    yield "dataset.pack", small, f"is {data.pack}: its pictures are smaller than dataset.image_size={size}"
     in_memory = augment.resized_crop > 0 and not data.stream
     yield "augment.resized_crop", in_memory, "crops images of any size: it needs dataset.stream=true"
     none_held = data.evaluate_on is not Split.test and not data.validation > 0

@@ -22,6 +22,11 @@ class Source(Enum):
     parallel = "parallel"  # root/train|valid|test.<source>|.<target>, lines that belong together, plain or gzip
 
 
+def pack_name(pixels: int) -> str:
+    """The file that holds ImageNet's pictures with a shorter side of so many pixels."""
+    return f"imagenet-{pixels}.pack"
+
+
 TEXT = (Source.grammar, Source.iwslt14, Source.parallel)  # to be translated; all others are images
 
 
@@ -85,6 +90,7 @@ class DatasetConfig:
     stream: bool = False  # read and decode in worker processes while training, instead of once into memory
     fit: Fit = Fit.crop  # how an image of another size becomes image_size pixels
     crop_share: float = 1.0  # ImageNet's usual 224 of 256 pixels: 0.875
+    pack: int | None = None  # imagenet: from root/imagenet-<pack>.pack, as `sam-repro fetch imagenet --pack` makes it
     decoder: Decoder = Decoder.fast  # of image files
     skip_unreadable: int = 0  # so many broken image files are named and left out; one more ends the run
     workers: int | None = None  # that decode, a rank; null: its share of the cores. Not part of a run's identity

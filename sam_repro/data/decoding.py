@@ -9,7 +9,6 @@ Pillow alone decides what is readable.
 from __future__ import annotations
 
 import io
-from typing import BinaryIO
 
 import numpy as np
 import torch
@@ -24,19 +23,18 @@ _JPEG = b"\xff\xd8\xff"
 Pixels = NDArray[np.uint8]  # [h, w, 3]
 
 
-def decode(file: BinaryIO, decoder: Decoder) -> Pixels:
-    """RGB, whatever the file holds; the orientation that EXIF tells is not applied. Raises what PIL raises."""
+def decode(content: bytes, decoder: Decoder) -> Pixels:
+    """RGB, whatever a file holds; the orientation that EXIF tells is not applied. Raises what PIL raises."""
     if decoder is Decoder.pil:
-        return _by_pil(file)
-    content = file.read()
+        return _by_pil(content)
     pixels = _by_simplejpeg(content) if content.startswith(_JPEG) else None
-    return _by_pil(io.BytesIO(content)) if pixels is None else pixels
+    return _by_pil(content) if pixels is None else pixels
 
 
-def _by_pil(file: BinaryIO) -> Pixels:
+def _by_pil(content: bytes) -> Pixels:
     from PIL import Image
 
-    with Image.open(file, formats=FORMATS) as image:
+    with Image.open(io.BytesIO(content), formats=FORMATS) as image:
         return np.array(image.convert("RGB"))
 
 

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from sam_repro.data import imagenet
 from sam_repro.data.declared import DatasetConfig
-from sam_repro.data.folder import LabelledFiles
 from sam_repro.data.on_device import Normalise
 from sam_repro.data.pictures import Tally
 from sam_repro.data.sets import EvalData
@@ -45,9 +44,9 @@ class EvaluationSet:
 def evaluation_sets(name: str, config: DatasetConfig, device: torch.device | str) -> Iterator[EvaluationSet]:
     """One set, or 75 for "c" (each is looked for when its turn comes). Images are prepared as `config` says."""
     if name == "imagenet":
-        yield _set(name, imagenet.find_validation(config.root), config, device)
+        yield _set(name, imagenet.find_validation(config.root, config.pack), config, device)
     elif name == "real":
-        yield _set(name, imagenet.find_real(config.root), config, device)
+        yield _set(name, imagenet.find_real(config.root, pack=config.pack), config, device)
     elif name == "v2":
         yield _set(name, imagenet.find_v2(config.root), config, device)
     elif name == "r":
@@ -66,7 +65,11 @@ def evaluation_sets(name: str, config: DatasetConfig, device: torch.device | str
 
 
 def _set(
-    name: str, half: LabelledFiles, config: DatasetConfig, device: torch.device | str, columns: Tensor | None = None
+    name: str,
+    half: imagenet.LabelledPictures,
+    config: DatasetConfig,
+    device: torch.device | str,
+    columns: Tensor | None = None,
 ) -> EvaluationSet:
     from sam_repro.data.preprocess import evaluation
     from sam_repro.data.stream import StreamEval

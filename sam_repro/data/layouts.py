@@ -14,7 +14,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from sam_repro.data.declared import FOLDERS, DatasetConfig, Source
+from sam_repro.data.declared import FOLDERS, DatasetConfig, Source, pack_name
 from sam_repro.errors import UserError
 from sam_repro.files.read import DamagedError, read_bytes, read_text
 
@@ -123,11 +123,25 @@ def find(layout: Layout, root: str, name: str) -> Path:
     )
 
 
+def find_pack(root: str, pixels: int) -> Path:
+    """The file that `sam-repro fetch imagenet --pack` makes."""
+    places = [place / pack_name(pixels) for place in roots(root)]
+    for place in places:
+        if place.is_file():
+            return place
+    raise UserError(
+        f"{pack_name(pixels)} not found; looked in {', '.join(str(place.parent.absolute()) for place in places)}: "
+        f"make it of ImageNet's folders with `sam-repro fetch imagenet --pack --pixels {pixels}`"
+    )
+
+
 def look_for(config: DatasetConfig) -> None:
     """A UserError where the data is not there at all. What is in the files is read, and verified, by the runs."""
     name = config.name.value
     if config.name in LAYOUTS:
         find(LAYOUTS[config.name], config.root, name)
+    elif config.pack is not None:
+        find_pack(config.root, config.pack)
     elif config.name in FOLDERS:
         places = [root / folder for root in roots(config.root) for folder in FOLDERS[config.name]]
         if not any(place.is_dir() for place in places):

@@ -50,7 +50,7 @@ def listed(folder: Path, classes: Sequence[str]) -> tuple[Names, list[int]]:
             with suppress(OSError):  # a home that can't be written costs time alone
                 cache.parent.mkdir(parents=True, exist_ok=True)
                 write_atomic(cache, _record(classes, state, *kept))
-    return _below(folder, kept[0]), kept[1]
+    return below(folder, kept[0]), kept[1]
 
 
 def _holds(folder: Path, state: dict[str, Times]) -> bool:
@@ -86,7 +86,7 @@ def _kept(cache: Path, folder: Path, classes: Sequence[str]) -> tuple[Names, lis
     return None
 
 
-def _below(folder: Path, names: Names) -> Names:
+def below(folder: Path, names: Names) -> Names:
     """The folder's path before each of the names."""
     prefix = np.frombuffer(os.fsencode(folder / "-")[:-1], np.uint8)
     paths = np.empty((len(names), len(prefix) + names.itemsize), np.uint8)

@@ -14,7 +14,8 @@ from sam_repro.data.layouts import Layout
 from sam_repro.data.memory import MemoryEval, MemoryTrain
 from sam_repro.data.noise import corrupt
 from sam_repro.data.on_device import Normalise, OnDevice
-from sam_repro.data.pictures import ArrayPictures, FilePictures, Pictures, Tally, UnreadableError
+from sam_repro.data.pack import PackedPictures
+from sam_repro.data.pictures import ArrayPictures, Pictures, StoredPictures, Tally, UnreadableError
 from sam_repro.data.readers import Labelled, read
 from sam_repro.data.sets import Data, EvalData, TrainData
 from sam_repro.data.subset import balanced, split
@@ -66,7 +67,8 @@ def load(
         labels, facts["label_noise"] = corrupt(labels, config.classes, config.label_noise)
     facts |= {"train_images": len(images)} | {f"{name}_images": len(half[0]) for name, half in judged.items()}
     facts |= {"classes": config.classes}
-    facts |= {"unreadable": tally.found} if isinstance(images, FilePictures) or tally.found else {}
+    facts |= {"unreadable": tally.found} if isinstance(images, StoredPictures) or tally.found else {}
+    facts |= {"pack": images.pack.digest} if isinstance(images, PackedPictures) else {}
     normalise = Normalise(config.mean, config.std, torch.device(device))
     on_device = OnDevice(augment, normalise, seed, config.classes)
     build = _streams if one_by_one else _in_memory
@@ -76,7 +78,7 @@ def load(
 
 def _by(decoder: Decoder, half: Labelled) -> Labelled:
     images, labels = half
-    return (images.by(decoder) if isinstance(images, FilePictures) else images), labels
+    return (images.by(decoder) if isinstance(images, StoredPictures) else images), labels
 
 
 def _take(half: Labelled, ids: Tensor) -> Labelled:
@@ -131,7 +133,7 @@ def _streams(
 
     pool = Pool(worker_count(config.workers), device)
 
-    def pictures(images: Tensor | FilePictures) -> Pictures:
+    def pictures(images: Tensor | StoredPictures) -> Pictures:
         return ArrayPictures(images) if isinstance(images, Tensor) else images
 
     fit = evaluation(config)

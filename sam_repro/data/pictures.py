@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from torch import Tensor
@@ -20,8 +22,39 @@ class UnreadableError(Exception):
     """An image file that can't be decoded. The message is its path and why."""
 
 
-class FilePictures:
-    """Image files, decoded on demand. The paths are one array: a million Python strings would be copied to workers."""
+class StoredPictures(ABC):
+    """Images as files hold them, decoded on demand."""
+
+    decoder: Decoder
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def __getitem__(self, ids: Tensor) -> Self: ...
+
+    @abstractmethod
+    def by(self, decoder: Decoder) -> Self:
+        """The same images, read by this decoder."""
+
+    @abstractmethod
+    def path(self, index: int) -> Path: ...
+
+    @abstractmethod
+    def content(self, index: int) -> bytes: ...
+
+    def read(self, index: int) -> Tensor:
+        """uint8 [3, h, w]; grey, palette, CMYK and transparent images become RGB."""
+        from PIL import Image
+
+        try:
+            return planes(decode(self.content(index), self.decoder))
+        except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
+            raise UnreadableError(f"{self.path(index)} is no readable image ({type(error).__name__})") from None
+
+
+class FilePictures(StoredPictures):
+    """A file each. The paths are one array: a million Python strings would be copied to workers."""
 
     def __init__(self, paths: Sequence[Path] | np.ndarray, decoder: Decoder = Decoder.fast) -> None:
         self.paths = paths if isinstance(paths, np.ndarray) else np.array([os.fsencode(path) for path in paths])
@@ -30,25 +63,18 @@ class FilePictures:
     def __len__(self) -> int:
         return len(self.paths)
 
-    def __getitem__(self, ids: Tensor) -> FilePictures:
-        return FilePictures(self.paths[ids.numpy()], self.decoder)
+    def __getitem__(self, ids: Tensor) -> Self:
+        return type(self)(self.paths[ids.numpy()], self.decoder)
 
-    def by(self, decoder: Decoder) -> FilePictures:
-        return FilePictures(self.paths, decoder)
+    def by(self, decoder: Decoder) -> Self:
+        return type(self)(self.paths, decoder)
 
     def path(self, index: int) -> Path:
         return Path(os.fsdecode(self.paths[index]))
 
-    def read(self, index: int) -> Tensor:
-        """uint8 [3, h, w]; grey, palette, CMYK and transparent images become RGB."""
-        from PIL import Image
-
-        path = self.path(index)
-        try:
-            with opened(path) as file:
-                return planes(decode(file, self.decoder))
-        except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
-            raise UnreadableError(f"{path} is no readable image ({type(error).__name__})") from None
+    def content(self, index: int) -> bytes:
+        with opened(self.path(index)) as file:
+            return file.read()
 
 
 class ArrayPictures:
@@ -64,7 +90,7 @@ class ArrayPictures:
         return self.images[index]
 
 
-Pictures = FilePictures | ArrayPictures
+Pictures = StoredPictures | ArrayPictures
 
 
 class Tally:

@@ -154,7 +154,7 @@ class Pool:
             collate_fn=_as_it_is,
             pin_memory=self._device.type == "cuda",
             prefetch_factor=_AHEAD,
-            worker_init_fn=_begun,
+            worker_init_fn=begun,
             generator=torch.Generator(),  # else it draws its seed from the global one, which dropout uses
         )
         iter(loader)  # the processes start now
@@ -171,7 +171,7 @@ def _end(loaders: list[DataLoader[Any]]) -> None:
             iterator._shutdown_workers()
 
 
-def _begun(worker: int) -> None:
+def begun(worker: int) -> None:
     """A signal to the whole process group is for the training, which still needs its workers while it saves.
 
     What was there at the fork is not looked at for garbage: a look writes to each object, and a written page is copied.

@@ -55,7 +55,7 @@ def test_both_decoders_give_the_same_pixels(kind: str) -> None:
     assert features.check_feature("libjpeg_turbo"), (
         "this Pillow was built with another library: set dataset.decoder=pil"
     )
-    fast, pil = (decode(io.BytesIO(KINDS[kind]), decoder) for decoder in Decoder)
+    fast, pil = (decode(KINDS[kind], decoder) for decoder in Decoder)
     assert fast.dtype == np.uint8
     assert np.abs(fast.astype(int) - pil.astype(int)).max() == 0
     assert fast.shape == (*Image.open(io.BytesIO(KINDS[kind])).size[::-1], 3)  # as it lies in the file
@@ -68,7 +68,7 @@ def test_simplejpeg_decodes_what_is_usual(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(decoding, "_by_pil", no)
     for kind, content in KINDS.items():
         if kind != "CMYK":
-            decode(io.BytesIO(content), Decoder.fast)
+            decode(content, Decoder.fast)
 
 
 def test_other_formats_go_by_content_not_by_name(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_both_decoders_call_the_same_files_unreadable(tmp_path: Path, kind: str)
 
 
 def test_the_piece_is_torchvisions_to_the_bit() -> None:
-    pixels = planes(decode(io.BytesIO(KINDS["large"]), Decoder.fast))
+    pixels = planes(decode(KINDS["large"], Decoder.fast))
     theirs = v2.Compose([v2.RandomResizedCrop((64, 64), scale=(0.08, 1.0)), v2.RandomHorizontalFlip()])
     crop = ResizedCrop(64, 0.08)
     for seed in range(20):

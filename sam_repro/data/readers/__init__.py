@@ -2,7 +2,7 @@
 
     read(config) -> training and test half, each of images and labels
 
-Images are uint8 [n, 3, size, size] or the paths of files (`FilePictures`); labels are int64 [n], below config.classes.
+Images are uint8 [n, 3, size, size] or files (`StoredPictures`); labels are int64 [n], below config.classes.
 The sets of verified files (`layouts.LAYOUTS`) share one reader, `official.py`.
 """
 
@@ -14,9 +14,9 @@ from torch import Tensor
 
 from sam_repro.data.declared import DatasetConfig
 from sam_repro.data.layouts import LAYOUTS, Layout
-from sam_repro.data.pictures import FilePictures
+from sam_repro.data.pictures import StoredPictures
 
-Labelled = tuple[Tensor | FilePictures, Tensor]  # images, labels
+Labelled = tuple[Tensor | StoredPictures, Tensor]  # images, labels
 
 
 def read(config: DatasetConfig, layout: Layout | None = None) -> tuple[Labelled, Labelled]:
