@@ -37,7 +37,7 @@ TO_SGD = {
     ("malloc as it comes", "wrn-28-10"): {"sam": 1.0},
 }
 INPUT, INPUT_WITH_CUTOUT = 20.0, 15.0
-BATCH = {"ranks": 32}  # images a step where nobody says it; elsewhere 128
+BATCH = {"ranks": 8}  # images a step where nobody says it; elsewhere 128
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ FLAGS = {"--json": False, "--pictures": False} | dict.fromkeys(
 USAGE = f"""{__doc__}
   --json           measurements, ratios and bars as one JSON object
   --rounds N       turns that each contestant gets after the warm-up
-  --batch N        step, train, study, ranks: images a step, or a batch (128; ranks: 32)
+  --batch N        step, train, study, ranks: images a step, or a batch (128; ranks: 8)
   --model NAME     step, train, study, ranks: a name of configs/model (resnet18; study: resnet8); update: of its lists
   --methods A,B    step: names of configs/method; left out: every kind; ranks: some of its own
   --pictures       input: photographs in files, by as many workers as there are cores

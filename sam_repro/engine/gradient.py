@@ -19,6 +19,7 @@ from sam_repro.engine.batchnorm import RunningStatistics
 from sam_repro.engine.masks import seed_masks
 from sam_repro.engine.precision import LossScale, forward
 from sam_repro.engine.ranks import Ranks
+from sam_repro.engine.reduction import Reduction
 from sam_repro.engine.shards import Shard
 from sam_repro.engine.task import Batch, Task, cut, weight
 from sam_repro.methods import Overflow, Pass
@@ -33,6 +34,7 @@ class Setting:
     model: Callable[..., Tensor]
     parameters: Sequence[nn.Parameter]
     ranks: Ranks
+    reduction: Reduction
     scale: LossScale
     statistics: RunningStatistics
 
@@ -73,10 +75,10 @@ class GradFn:
             if parameter.grad is None and self.synchronised:
                 parameter.grad = torch.zeros_like(parameter)
         gradients = [q.grad for q in parameters if q.grad is not None]
-        self.scale.unscale_(gradients)
         if everywhere:
-            self.ranks.sum_([*gradients, loss, *self.riders])
+            self.setting.reduction.sum_([loss, *self.riders])
             self.riders.clear()
+        self.scale.unscale_(gradients)
         self.losses.append(loss if p.part == 0 else self.losses.pop() + loss)
         if (self.batch_loss is None or p.part > 0) and p.data == "batch":
             self.batch_loss = self.losses[-1]
@@ -147,6 +149,8 @@ class GradFn:
                 self._seed_masks(p, i)
                 output, each = self.per_example(micro)
                 loss = each.sum() / size
+                if isinstance(micro_batches, list) and micro is micro_batches[-1]:
+                    self.setting.reduction.let_leave()
                 torch.autograd.backward(loss * self.scale.scale if self.scale.enabled else loss)
                 update.one_done()
                 total += loss.detach()

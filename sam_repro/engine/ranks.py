@@ -1,11 +1,11 @@
 """The processes of one run and what they say to each other.
 
-Gradients are averaged by one explicit all-reduce of one flat buffer after a method has computed its final gradient, not
-by hooks inside the backward pass: half of a sharpness-aware step's passes must *not* synchronise, some methods change
-the gradient after their last pass, and a step of m-sharpness computes several final gradients on one rank. A few
-scalars (loss, right predictions, requests) ride along. So a step of m-sharpness costs one all-reduce, as SGD's does,
-and one whose perturbation is the whole batch's one a pass. A pass over the whole training set is shared and costs one
-too, fp16 one of a single number for each pass that is not averaged, and F-SAM's shared average one a step.
+A step of m-sharpness sums its final gradient, by one all-reduce of one flat buffer after the descent: its passes must
+*not* synchronise, some methods change the gradient after the last of them, and one rank computes several. So it costs
+what SGD does. Where the perturbation is the whole batch's every pass is summed, in buckets most of which leave during
+its backward pass (reduction.py). A few scalars (loss, right predictions, requests) ride along. A pass over the whole
+training set is shared and costs one sum too, fp16 one of a single number for each pass that is not averaged, and
+F-SAM's shared average one a step.
 """
 
 from __future__ import annotations
@@ -37,6 +37,26 @@ T = TypeVar("T")
 _meetings = count()  # a process may train several runs, one after the other
 
 
+class Sum:
+    """On its way over the ranks: one collective on one flat fp32 (or fp64) buffer.
+
+    Each tensor lies there in its own order of memory, for channels-last gradients would cost a copy more in another.
+    """
+
+    def __init__(self, tensors: Sequence[Tensor], device: torch.device) -> None:
+        self.tensors = [t.detach() for t in tensors]
+        dtype = functools.reduce(torch.promote_types, (t.dtype for t in self.tensors))
+        sizes = [t.numel() for t in self.tensors]
+        self.flat = torch.empty(sum(sizes), dtype=dtype, device=device)
+        self.parts = [like(t, part) for t, part in zip(self.tensors, torch.split(self.flat, sizes), strict=True)]
+        torch._foreach_copy_(self.parts, self.tensors)
+        self.work: Any = dist.all_reduce(self.flat, async_op=True)
+
+    def arrive(self) -> None:
+        self.work.wait()
+        torch._foreach_copy_(self.tensors, self.parts)
+
+
 @dataclass
 class Ranks:
     rank: int
@@ -45,6 +65,7 @@ class Ranks:
     collectives: int = 0  # tests and debug=profile count them
     bytes_reduced: int = 0  # of the buffers that they add up
     company: Company | None = None  # where there are others
+    overlaps: bool = True  # gradients leave during the backward pass; benchmarks ask what that spares
 
     @classmethod
     def join(cls, runtime: RuntimeConfig) -> Ranks:
@@ -66,23 +87,17 @@ class Ranks:
         return self.rank == 0
 
     def sum_(self, tensors: Sequence[Tensor]) -> None:
-        """Replace every tensor by its sum over the ranks: one collective on one flat fp32 (or fp64) buffer.
+        """Replace every tensor by its sum over the ranks."""
+        if self.world > 1:
+            self.start_sum(tensors).arrive()
 
-        Each lies there in its own order of memory, for channels-last gradients would cost a copy more in another.
-        """
-        if self.world == 1:
-            return
-        tensors = [t.detach() for t in tensors]
-        dtype = functools.reduce(torch.promote_types, (t.dtype for t in tensors))
-        sizes = [t.numel() for t in tensors]
-        flat = torch.empty(sum(sizes), dtype=dtype, device=self.device)
-        parts = [like(t, part) for t, part in zip(tensors, torch.split(flat, sizes), strict=True)]
-        torch._foreach_copy_(parts, tensors)
-        self._all_reduce(flat)
-        torch._foreach_copy_(tensors, parts)
+    def start_sum(self, tensors: Sequence[Tensor]) -> Sum:
+        """The same without waiting: they are replaced when it arrives. All ranks start their sums in one order."""
+        started = Sum(tensors, self.device)
+        self._count(started.flat)
+        return started
 
-    def _all_reduce(self, buffer: Tensor, how: Any = dist.ReduceOp.SUM) -> None:
-        dist.all_reduce(buffer, op=how)
+    def _count(self, buffer: Tensor) -> None:
         self.collectives += 1
         self.bytes_reduced += buffer.nbytes
 
@@ -90,7 +105,8 @@ class Ranks:
         """Whether it is true on any rank. Waits for the device once."""
         if self.world > 1:
             value = flag.float() if isinstance(flag, Tensor) else torch.full((), float(flag), device=self.device)
-            self._all_reduce(value, dist.ReduceOp.MAX)
+            dist.all_reduce(value, op=dist.ReduceOp.MAX)
+            self._count(value)
             flag = value
         return bool(flag)
 

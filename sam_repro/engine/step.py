@@ -12,6 +12,7 @@ from sam_repro.config.schema import Config
 from sam_repro.engine.gradient import GradFn, Setting
 from sam_repro.engine.probe import Probe, Sums
 from sam_repro.engine.ranks import Ranks
+from sam_repro.engine.reduction import Reduction
 from sam_repro.engine.requests import Answer
 from sam_repro.engine.schedule import Schedule
 from sam_repro.engine.shards import Shard, sharded
@@ -54,8 +55,9 @@ class Stepper:
         self.parameters = [p for p in state.model.parameters() if p.requires_grad]
         self.scale, self.statistics = state.scale, state.statistics
         model = state.model if forward is None else forward
-        self.setting = Setting(config, task, model, self.parameters, ranks, self.scale, self.statistics)
         m = config.method.m
+        reduction = Reduction(ranks, self.parameters, every_pass=m is None)
+        self.setting = Setting(config, task, model, self.parameters, ranks, reduction, self.scale, self.statistics)
         self.count = None if m is None else config.loop.batch_size // m  # of a step's shards; None: the ranks share one
 
     def shards(self, batches: Sequence[Tensor], epoch: int, step: int) -> Iterator[list[Shard]]:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from every import METHODS, of
-from rig import CPU, buffers, config, net, stepper, train, weights
+from every import METHODS, QUICK, of
+from rig import CPU, Net, buffers, config, net, rigged, stepper, train, weights
+from torch import Tensor, nn
 
 from sam_repro.config.schema import RuntimeConfig
+from sam_repro.engine import reduction
 from sam_repro.engine.gradient import GradFn
 from sam_repro.engine.ranks import Ranks
 from sam_repro.methods import Pass
+from sam_repro.tasks.classification.task import Classification
 
 STEPS = 6
 # (overrides, collectives a step that two ranks need)
@@ -32,8 +36,54 @@ SETTINGS = {
     "synchronised_plain": (["loop.micro_batch=8", "method=plain"], 1),
     "sam_full": (["loop.micro_batch=8", "method=sam_full"], 2),
 }
-
 PROBED = {"shards": ["method=fsam", "method.m=8"], "synchronised": ["method=fsam", "loop.micro_batch=8"]}
+# Without m the gradients of every pass leave during it. These choose samples on each rank, others train as one process.
+BY_RANK = ("esam", "lpf_sgd")
+OVERLAPPED = {
+    **{method: [*of(method), "loop.micro_batch=8"] for method in QUICK},
+    "uneven": ["method=fsam", "loop.micro_batch=3", "loop.clip_norm=0.05"],
+    "bf16": ["method=asam", "runtime.precision=bf16", "runtime.channels_last=true"],
+    "fp16": ["method=gsam", "runtime.precision=fp16"],
+}
+
+
+class Partly(Net):
+    """Has a parameter, the first whose gradient comes, that one of two ranks does not use."""
+
+    def __init__(self, used: bool) -> None:
+        super().__init__()
+        self.used, self.shift = used, nn.ParameterList([torch.ones(10)])
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) + self.shift[0] if self.used else super().forward(x)
+
+
+def overlap(ranks: Ranks, folder: Path) -> None:
+    """Each bucket a parameter, the sums are those of one buffer, to the bit: of two ranks, they have one order."""
+    reduction.LEAST, reduction.MOST = 1, 1_000
+    for name, overrides in OVERLAPPED.items():
+        c, found, sent = config(*overrides), [], []
+        task = Classification.load(c, CPU)
+        for overlaps in (False, True):
+            torch.manual_seed(1)
+            n, way = Partly(used=ranks.rank == 0), replace(ranks, overlaps=overlaps, bytes_reduced=0)
+            s = rigged(c, n, task, way)
+            sums = s.setting.reduction
+            left = []
+            for p in s.parameters:
+                p.register_post_accumulate_grad_hook(lambda _: left.append(len(sums.on_their_way)))  # noqa: B023
+            train(s, 2)
+            assert len(sums.early) == (len(s.parameters) - 1 if overlaps else 0)
+            # Whatever the other rank has, the one without the first gradient lets none leave before it.
+            assert max(left) == (len(sums.early) if n.used else 0), (name, left)
+            found.append(weights(n))
+            sent.append(way.bytes_reduced)
+        torch.testing.assert_close(*found, rtol=0, atol=0)
+        assert sent[0] == sent[1] > 0
+        if name in QUICK:
+            n = net()
+            train(rigged(c, n, task, ranks), 2)
+            torch.save(weights(n), folder / f"overlapped_{name}{ranks.rank}.pt")
 
 
 def a_rank(rank: int, port: int, folder: str) -> None:
@@ -70,6 +120,7 @@ def a_rank(rank: int, port: int, folder: str) -> None:
     assert ranks.any(rank == 1)
     assert not ranks.any(False)
     assert ranks.share(rank) == 0
+    overlap(ranks, Path(folder))
     ranks.leave()
 
 
@@ -99,6 +150,26 @@ def test_two_ranks_probe_what_one_process_does(name: str, two_ranks: Path) -> No
     for rank in (0, 1):
         saved = torch.load(two_ranks / f"probed_{name}{rank}.pt")
         torch.testing.assert_close(saved, [outcome.probed for outcome in alone], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", [m for m in QUICK if m not in BY_RANK])
+def test_gradients_that_leave_during_the_backward_pass_are_those_of_one_process(method: str, two_ranks: Path) -> None:
+    n = net()
+    train(stepper(config(*OVERLAPPED[method]), n), 2)
+    for rank in (0, 1):
+        saved = torch.load(two_ranks / f"overlapped_{method}{rank}.pt", weights_only=True)
+        torch.testing.assert_close(saved, weights(n), rtol=1e-9, atol=1e-11)
+
+
+def test_buckets_are_fixed_and_small_models_have_one() -> None:
+    def sizes(*elements: int) -> list[int]:
+        parameters = [nn.Parameter(torch.empty(count)) for count in elements]
+        return [sum(p.numel() for p in bucket) for bucket in reduction.buckets(parameters)]
+
+    least = reduction.LEAST
+    assert sizes(10, least, least - 11) == [2 * least - 1]
+    assert sizes(10, least, least - 11, 1) == [2 * least - 10, 10]
+    assert sizes(*[least] * 40) == [3 * least] * 13 + [least]  # 40 / 16 of them and more are a bucket
 
 
 def test_trap_ddp_no_sync_local_ascent_gradients_differ(two_ranks: Path) -> None:
