@@ -9,6 +9,7 @@ values that it is made of.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
@@ -33,10 +34,15 @@ Part = tuple[str, Overrides]  # a field of Config and the overrides that concern
 def compose_all(wanted: Iterable[Overrides]) -> dict[Overrides, Config | UserError]:
     """The checked configuration of each list of overrides, or what is wrong with it."""
     wanted = list(dict.fromkeys(wanted))
-    base = said([])
+    base = copy.deepcopy(_nothing_said())
     split = {overrides: _split(overrides) for overrides in wanted}
     built = _build(base, dict.fromkeys(part for parts in split.values() for part in parts or ()))
     return {overrides: _assemble(base, split[overrides], built) or _alone(overrides) for overrides in wanted}
+
+
+@cache
+def _nothing_said() -> Any:
+    return said([])
 
 
 def _assemble(base: Any, parts: list[Part] | None, built: Mapping[Part, Any]) -> Config | UserError | None:

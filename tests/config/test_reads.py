@@ -116,8 +116,9 @@ def test_a_field_that_is_not_read_is_no_part_of_the_id() -> None:
 def test_the_ids_of_the_ledger_are_made_of_their_configurations() -> None:
     lines = [json.loads(line) for line in Path(ROOT, "results", "ledger.jsonl").read_text().splitlines()]
     assert lines
+    schema = OmegaConf.structured(Config)
     for line in lines:
-        config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Config), line["config"]))
+        config = OmegaConf.to_object(OmegaConf.merge(schema, line["config"]))
         assert isinstance(config, Config)
         assert run_id(config) == line["run_id"]
 

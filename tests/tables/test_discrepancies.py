@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-from sam_repro.config.compose import compose
+from sam_repro.config.compose_many import compose_all
 from sam_repro.config.identity import as_values
+from sam_repro.config.schema import Config
 from sam_repro.errors import UserError
 from sam_repro.tables import spec
 from sam_repro.tables.discrepancies import Check, concerning, load
@@ -33,9 +34,13 @@ def read(tmp_path: Path, *rows: dict[str, Any]) -> Any:
 
 
 def composed(overrides: tuple[str, ...], keys: dict[str, Any]) -> dict[str, Any]:
-    found, config = {}, as_values(compose(overrides)) if keys else {}
+    if not keys:
+        return {}
+    config = compose_all([overrides])[overrides]
+    assert isinstance(config, Config), config
+    found, values = {}, as_values(config)
     for key in keys:
-        node = config
+        node = values
         for part in key.split("."):
             node = node[part]
         found[key] = node
