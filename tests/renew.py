@@ -4,6 +4,7 @@
     an experiment its run id, in recipes/run_ids.txt, and the derived lines of its header
     a table       the claim and the run id of each of its cells, in recipes/pinned.txt
     verdicts      the simulated shares of docs/statistics.md, in a minute
+    launches      how many operations a step asks of a GPU, in docs/cluster.md
 
 docs/reference.md, which is the schema's in other words, is written with each of them: a method may bring fields.
 
@@ -33,7 +34,7 @@ def main(words: list[str]) -> int:
     methods = [name for name in words if name in METHODS]
     experiments = {name for name in words if name in shipped.names()}
     tables = [name for name in words if name in spec.names()]
-    known = [*METHODS, *shipped.names(), *spec.names(), "verdicts"]
+    known = [*METHODS, *shipped.names(), *spec.names(), "verdicts", "launches"]
     if unknown := [name for name in words if name not in known] or ([] if words else ["nothing"]):
         print(f"{unknown[0]} is no method, experiment or table.{nearest(unknown[0], known)}", file=sys.stderr)
         return 2
@@ -50,6 +51,10 @@ def main(words: list[str]) -> int:
         from tables import operating
 
         operating.renew()
+    if "launches" in words:
+        import launches
+
+        launches.renew()
     print(f"renewed {', '.join(words)}: look at the difference")
     return 0
 

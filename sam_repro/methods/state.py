@@ -33,9 +33,12 @@ class State:
         into.steps = self.steps
         old, into.tensors = into.tensors, {kind: dict(tensors) for kind, tensors in self.tensors.items()}
         for kind in copied:
-            for name, m in self.of(kind).items():
-                buffer = old.get(kind, {}).get(name)
-                into.of(kind)[name] = (torch.empty_like(m) if buffer is None or buffer is m else buffer).copy_(m)
+            now, buffers = self.of(kind), old.get(kind, {})
+            for name, m in now.items():
+                buffer = buffers.get(name)
+                into.of(kind)[name] = torch.empty_like(m) if buffer is None or buffer is m else buffer
+            if now:
+                torch._foreach_copy_([into.of(kind)[name] for name in now], list(now.values()))
         return into
 
 
