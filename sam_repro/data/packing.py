@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import torch
+from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from sam_repro.data import imagenet
@@ -25,7 +27,10 @@ from sam_repro.files.atomic import sync_folder
 
 _CHUNK = 64  # pictures that a worker scales before it hands them over
 _TOLD = 400  # chunks from one line about how far it is to the next
-_Chunk = tuple[list[bytes], str]  # pictures, and what is wrong with the one after them
+
+# Pictures end to end, the length of each, and what is wrong with the one after them. A tensor is handed over in shared
+# memory: what went through a pipe would keep workers waiting for ever whose reader was killed.
+_Chunk = tuple[Tensor, list[int], str]
 
 
 def make(source: str, root: Path, pixels: int) -> Pack:
@@ -46,17 +51,18 @@ def _make(source: str, target: Path, pixels: int) -> None:
     with open(staging / "pictures", "a+b") as pictures, open(staging / "records", "a+b") as records:
         done = _resume(pictures, records, names, pixels)
         files = FilePictures(np.concatenate([train.paths, val.paths]))
-        for number, (contents, complaint) in enumerate(_chunks(files, pixels, done)):
-            facts = np.empty(len(contents), RECORD)
-            for which, content in enumerate(contents):
-                pictures.write(content)
-                facts[which] = len(content), digest(bytes(names[done + which]), content)
+        for number, (contents, lengths, complaint) in enumerate(_chunks(files, pixels, done)):
+            facts = np.empty(len(lengths), RECORD)
+            for which, content in enumerate(torch.split(contents, lengths)):
+                picture = content.numpy().tobytes()
+                pictures.write(picture)
+                facts[which] = len(picture), digest(bytes(names[done + which]), picture)
             pictures.flush()
             records.write(facts.tobytes())
             records.flush()
             if complaint:
                 raise UserError(f"{complaint}: repair or delete it and start again (what was packed so far is kept)")
-            done += len(contents)
+            done += len(lengths)
             if number % _TOLD == 0:
                 print(f"{target.name}: {done:,} of {len(names):,}", file=sys.stderr)
         records.seek(0)
@@ -129,8 +135,8 @@ class _Scaled(Dataset[Any]):
             try:
                 contents.append(self._one(which))
             except UnreadableError as error:
-                return contents, str(error)
-        return contents, ""
+                return *_end_to_end(contents), str(error)
+        return *_end_to_end(contents), ""
 
     def _one(self, which: int) -> bytes:
         """The shorter side scaled as evaluation scales it; a picture that is no larger stays the file that it is."""
@@ -144,6 +150,11 @@ class _Scaled(Dataset[Any]):
         written = io.BytesIO()
         Image.fromarray(small.permute(1, 2, 0).contiguous().numpy()).save(written, "JPEG", quality=95, subsampling=0)
         return written.getvalue()
+
+
+def _end_to_end(contents: list[bytes]) -> tuple[Tensor, list[int]]:
+    whole = bytearray().join(contents)
+    return torch.frombuffer(whole, dtype=torch.uint8) if whole else torch.empty(0), [len(one) for one in contents]
 
 
 def _as_it_is(chunk: Any) -> Any:

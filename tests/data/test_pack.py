@@ -3,12 +3,15 @@
 import hashlib
 import os
 import shutil
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 import torch
-from image_folders import jpeg, write
+from image_folders import jpeg, photograph, write
 from PIL import Image
 from torchvision.transforms import v2
 
@@ -208,3 +211,30 @@ def test_mistakes_are_one_line(words: list[str], told: str, tmp_path: Path, caps
     assert not (tmp_path / "data").exists()
     with pytest.raises(UserError, match=r"imagenet-256\.pack not found; looked in .*--pack --pixels 256"):
         look_for(DatasetConfig(Source.imagenet, str(tmp_path), pack=256))
+
+
+@pytest.mark.slow  # 15 s
+def test_a_killed_packing_leaves_no_process(source: Path, tmp_path: Path) -> None:
+    """Though its workers hand over more than a pipe holds, and nobody reads it."""
+    for number in range(1000):
+        photograph(source / f"train/{WNIDS[0]}/more_{number}.JPEG", seed=0, width=300, height=200)
+    called = (
+        f"from sam_repro.data import imagenet, packing\nfrom pathlib import Path\nimagenet.wnids = lambda: {WNIDS}\n"
+        f"packing.make({str(source)!r}, Path({str(tmp_path)!r}), 190)"
+    )
+    process = psutil.Popen([sys.executable, "-c", called])
+    try:
+        records = tmp_path / ".fetch-imagenet-190.pack/records"
+        while not (records.exists() and records.stat().st_size):
+            assert process.poll() is None
+            time.sleep(0.05)
+        workers = process.children()
+        assert workers
+    finally:
+        process.kill()
+        process.wait()
+    _, left = psutil.wait_procs(workers, timeout=30)
+    for worker in left:
+        worker.kill()
+    assert not left
+    assert not (tmp_path / "imagenet-190.pack").exists()
