@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 
 from sam_repro.runs import archive
@@ -13,11 +14,13 @@ from sam_repro.tasks.metric import Metric
 
 WIDTH, HEIGHT = 320, 190
 LEFT, RIGHT, TOP, BOTTOM = 40, 10, 24, 30  # margins
-DASHES = ("", "7 3", "2 2.5", "9 3 2 3", "4 2", "1 2", "12 4")
+EDGE = 4  # around the lines, for their width
 POINTS, EACH = 60, (10, 60)  # of a panel's learning curves together, so that the page stays small; of one of them
-COLOURS = 7  # classes c0 ... c6 of the page
+FEW = 10  # points, below which each is marked
+MOST_TICKS = 7
+COLOURS = 7  # classes c0 ... c6 of the page, each with its own dash
 Curve = list[tuple[float, float]]  # epoch, the metric's value
-Line = tuple[int, str, Curve]  # number of its colour and dash, label, points
+Line = tuple[int, str, Curve]  # number of its look, label, points
 
 
 def panels(joined: Joined, results: Path) -> dict[str, str]:
@@ -68,7 +71,7 @@ def learning(title: str, lines: Sequence[Line], *, higher_is_better: bool = True
     low, high = (min(settled), max(values)) if higher_is_better else (min(values), max(settled))
     each = min(EACH[1], max(EACH[0], POINTS // len(lines)))
     thin = [(number, label, _thinned(curve, each)) for number, label, curve in lines]
-    return draw(title, thin, ticks, "epoch", (low, high))
+    return draw(title, thin, ticks, (low, high))
 
 
 def _thinned(curve: Curve, most: int) -> Curve:
@@ -91,12 +94,10 @@ def figure(joined: Joined) -> str | None:
     ticks = {float(place): rows[place].label for place in (*shown, len(rows) - 1) if place in shown or len(rows) < 7}
     ticks.setdefault(max(1.0, len(rows) - 1.0), "")
     heights = [value for _, _, curve in lines for _, value in curve]
-    return draw(f"{joined.table.title}, {joined.budget} budget", lines, ticks, "", (min(heights), max(heights)))
+    return draw(f"{joined.table.title}, {joined.budget} budget", lines, ticks, (min(heights), max(heights)))
 
 
-def draw(
-    title: str, lines: Sequence[Line], x_ticks: Mapping[float, str], x_name: str, limits: tuple[float, float]
-) -> str:
+def draw(title: str, lines: Sequence[Line], x_ticks: Mapping[float, str], limits: tuple[float, float]) -> str:
     ticks = nice_ticks(*limits)
     first, last = min(x_ticks), max(x_ticks)
 
@@ -107,49 +108,69 @@ def draw(
         return HEIGHT - BOTTOM - (value - ticks[0]) / (ticks[-1] - ticks[0]) * (HEIGHT - TOP - BOTTOM)
 
     name = escape(title)
-    out = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{name}"><title>{name}</title>']
-    out.append(f'<text class="head" x="{LEFT}" y="14">{name if len(name) < 50 else ""}</text>')
-    grid = "".join(f"M{LEFT} {y(tick):.1f}H{WIDTH - RIGHT}" for tick in ticks)
-    out.append(f'<path class="grid" d="{grid}"/>')
-    for tick in ticks:
-        out.append(f'<text class="tick end" x="{LEFT - 5}" y="{y(tick) + 3.5:.1f}">{tick:g}</text>')
-    for place, label in x_ticks.items():
-        out.append(f'<text class="tick mid" x="{x(place):.1f}" y="{HEIGHT - 15}">{escape(label)}</text>')
-    out.append(f'<text class="tick mid" x="{(LEFT + WIDTH - RIGHT) / 2:.1f}" y="{HEIGHT - 3}">{x_name}</text>')
-    # An SVG inside an SVG cuts what leaves it.
-    inside = (LEFT - 4, TOP - 4, WIDTH - LEFT - RIGHT + 8, HEIGHT - TOP - BOTTOM + 5)
-    box = 'x="{}" y="{}" width="{}" height="{}" viewBox="{} {} {} {}"'.format(*inside, *inside)
-    return "".join([*out, f"<svg {box}>", *(_line(line, x, y) for line in lines), "</svg></svg>"])
+    head = f'<text class="head">{name}</text>' if len(name) < 50 else ""
+    heights = "".join(f'<text y="{y(tick) + 3.5:.0f}">{tick:g}</text>' for tick in ticks)
+    places = "".join(f'<text x="{x(place):.0f}">{escape(label)}</text>' for place, label in x_ticks.items())
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{name}">{head}<use href="#grid{len(ticks)}"/>'
+        f'<g class="tick end">{heights}</g><g class="tick mid">{places}</g>'
+        # An SVG inside an SVG cuts what leaves it, and has its own corner: coordinates are shorter there.
+        f'<svg class="line" x="{LEFT - EDGE}" y="{TOP - EDGE}" width="{WIDTH - LEFT - RIGHT + 2 * EDGE}" '
+        f'height="{HEIGHT - TOP - BOTTOM + 2 * EDGE}">{"".join(_line(line, x, y) for line in lines)}</svg></svg>'
+    )
+
+
+def style() -> str:
+    """What all panels have in common."""
+    return (
+        f".curves .head, .figure .head {{ transform: translate({LEFT}px, 14px); }}\n"
+        f".curves .end, .figure .end {{ transform: translateX({LEFT - 5}px); }}\n"
+        f".curves .mid, .figure .mid {{ transform: translateY({HEIGHT - 15}px); }}\n"
+    )
+
+
+def grids() -> str:
+    """The lines behind the curves, which depend on the number of ticks alone: once for all panels of the page."""
+    drawn = []
+    for count in range(2, MOST_TICKS + 1):
+        heights = [HEIGHT - BOTTOM - place / (count - 1) * (HEIGHT - TOP - BOTTOM) for place in range(count)]
+        lines = "".join(f"M{LEFT} {height:.1f}H{WIDTH - RIGHT}" for height in heights)
+        drawn.append(f'<path id="grid{count}" class="grid" d="{lines}"/>')
+    return f'<svg class="shared" aria-hidden="true"><defs>{"".join(drawn)}</defs></svg>'
 
 
 def _line(line: Line, x: Callable[[float], float], y: Callable[[float], float]) -> str:
     number, label, curve = line
-    # Of a curve of many points half a unit is nothing to see, and some hundred of them are most of the page.
-    digits = 0 if len(curve) >= 10 else 1
-    path = " ".join(f"{x(place):.{digits}f},{y(value):.1f}" for place, value in curve)
-    colour, dash = f"c{number % COLOURS}", _dash(number)
-    out = f'<polyline class="line {colour}"{dash} points="{path}"><title>{escape(label)}</title></polyline>'
-    if len(curve) < 10:  # few points are shown as such
-        out += "".join(f'<circle class="dot {colour}" cx="{x(p):.1f}" cy="{y(v):.1f}" r="2.5"/>' for p, v in curve)
+    places = [(x(place) - LEFT + EDGE, y(value) - TOP + EDGE) for place, value in curve]
+    colour = f"c{number % COLOURS}"
+    out = f'<path class="{colour}" d="{path(places)}"><title>{escape(label)}</title></path>'
+    if len(curve) < FEW:  # few points are shown as such
+        out += "".join(f'<circle class="dot {colour}" cx="{left:.1f}" cy="{top:.1f}" r="2.5"/>' for left, top in places)
     return out
 
 
-def _dash(number: int) -> str:
-    dash = DASHES[number % len(DASHES)]
-    return f' stroke-dasharray="{dash}"' if dash else ""
+def path(places: Sequence[tuple[float, float]]) -> str:
+    """From point to point, each relative to the one before: of many points half a unit is nothing to see."""
+    scale = 10 if len(places) < FEW else 1
+    whole = [(round(scale * left), round(scale * top)) for left, top in places]
+    steps = [f"M{whole[0][0] / scale:g} {whole[0][1] / scale:g}"]
+    for (left, top), (right, bottom) in pairwise(whole):
+        down = f"{(bottom - top) / scale:g}"
+        steps.append(f"l{(right - left) / scale:g}{down if down[0] == '-' else f' {down}'}")
+    return "".join(steps)
 
 
 def legend(joined: Joined) -> str:
     """Which line is which column, once for all panels of a table."""
     items = []
     for number, column in enumerate(joined.table.columns):
-        line = f'<line class="line c{number % COLOURS}"{_dash(number)} x1="0" x2="30" y1="4" y2="4"/>'
+        line = f'<line class="line c{number % COLOURS}" x1="0" x2="30" y1="4" y2="4"/>'
         items.append(f'<span><svg viewBox="0 0 30 8" class="key">{line}</svg> {escape(column.label)}</span>')
     return f'<p class="legend">{"".join(items)}</p>'
 
 
 def nice_ticks(low: float, high: float) -> list[float]:
-    """Three to six round numbers that enclose the range."""
+    """Two to seven round numbers that enclose the range."""
     span = max(high - low, 1e-3)
     step = 10.0 ** math.floor(math.log10(span / 3))
     step = next(step * k for k in (1, 2, 5, 10) if span / (step * k) <= 4)

@@ -62,7 +62,10 @@ def draw(bars: Sequence[Bar], axis: str, name: str, margin: float | None = None)
     ticks = nice_ticks(min(ends), max(ends))
     ground = [f'<g id="{name}">{_ground(ticks, margin)}</g>'] + [f'<use href="#{name}"/>'] * (len(bars) - 1)
     drawn = [_svg(below + _bar(bar, ticks)) for below, bar in zip(ground, bars, strict=True)]
-    lines = [f"<li><span>{escape(bar.words)}</span>{svg}</li>" for bar, svg in zip(bars, drawn, strict=True)]
+    lines = [
+        f'<li class="{bar.kind}"><span>{escape(bar.words)}</span>{svg}</li>'
+        for bar, svg in zip(bars, drawn, strict=True)
+    ]
     names = [(_x(tick, ticks), f"{tick:+g}" if tick else "0") for tick in ticks]
     marks = "".join(f'<text class="tick mid" x="{x:.1f}" y="11">{name}</text>' for x, name in names)
     return f'<ul class="forest">{"".join(lines)}<li><span class="soft">{escape(axis)}</span>{_svg(marks)}</li></ul>'
@@ -88,8 +91,8 @@ def _ground(ticks: Sequence[float], margin: float | None) -> str:
 def _bar(bar: Bar, ticks: Sequence[float]) -> str:
     middle, found, out = HEIGHT / 2, bar.difference, ""
     if found.low is not None and found.high is not None:
-        out += f'<path class="ci {bar.kind}" d="M{_x(found.low, ticks):.1f} {middle:g}H{_x(found.high, ticks):.1f}"/>'
+        out += f'<path class="ci" d="M{_x(found.low, ticks):.1f} {middle:g}H{_x(found.high, ticks):.1f}"/>'
     if bar.claimed is not None:
         x = _x(bar.claimed, ticks)
         out += f'<path class="claimed" d="M{x - 4:.1f} {middle:g}l4 -4l4 4l-4 4z"/>'
-    return f'{out}<circle class="at {bar.kind}" cx="{_x(found.value, ticks):.1f}" cy="{middle:g}" r="3.5"/>'
+    return f'{out}<circle cx="{_x(found.value, ticks):.1f}" cy="{middle:g}" r="3.5"/>'

@@ -1,10 +1,45 @@
-// Sorting: a click on a column's head, or on a phone the choice above the table. Without JavaScript the page only loses this.
+// Every number of the page stands in it as it is: without JavaScript it only loses sorting, filters and what a cell opens.
+// A cell's details: how to train it, its cost, runs and links, of the data that `_details` in page_cells.py has written.
+function element(tag, text, link) {
+  const made = document.createElement(tag);
+  made.textContent = text;
+  if (link) made.href = `#${link}`;
+  return made;
+}
+function details([sweep, budget, device, epochs, anchor, rows], [cells, cost, runs = [], time, values = [], baseline, curves, differences = [], seeds, why]) {
+  const lines = [], line = (name, ...parts) => lines.push([name, parts]);
+  if (why) line("not run", why);
+  if (cells) line("command", element("code", `${sweep} ${cells}${budget}`));
+  if (cost) {
+    const [count, passes, hours] = cost;
+    line("cost", `${count > 1 ? `${count} runs of` : "a run of"} ${passes} passes${hours ? `, ${hours} on one ${device}, estimated` : ""}`);
+  }
+  const ended = [];
+  for (let i = 0; i < runs.length; i += 2) ended.push(`${i ? "; " : ""}seed ${runs[i]}: `, element("code", runs[i + 1]));
+  if (runs.length) line("runs", ...ended, `, in ${time}`);
+  values.forEach((value, place) => { if (value) line(epochs[place], value); });
+  if (baseline) line("to the baseline", baseline);
+  if (curves) line("curves", element("a", "of the row", anchor + curves));
+  if (seeds) line("seeds", seeds);
+  const links = differences.flatMap(row => [element("a", row, `d${row}`), " "]);
+  if (rows) links.push(element("a", "those of every cell", `${anchor}-rows`));
+  if (links.length) line("paper against code, rows", ...links);
+  return lines.map(([name, parts]) => {
+    const made = element("p", "");
+    made.append(element("b", name), " ", ...parts);
+    return made;
+  });
+}
+const shown = document.querySelectorAll("#cells tbody details"), tables = document.getElementById("details");
+let place = 0;
+for (const table of tables ? JSON.parse(tables.textContent) : []) for (const cell of table.pop()) shown[place++].append(...details(table, cell));
+// Sorting: a click on a column's head, or on a phone the choice above the table.
 function sortTable(table, column, descending) {
   const value = row => {
     const cell = row.cells[column], number = cell.dataset.value;
     if (number !== undefined) return number === "" ? null : Number(number);
     const text = (cell.querySelector("summary") ?? cell).textContent.trim(), shown = cell.tagName === "TD" ? parseFloat(text) : NaN;
-    return text === "–" ? null : Number.isNaN(shown) ? text : shown; // "69.84 ± 0.12" is 69.84
+    return text === "" ? null : Number.isNaN(shown) ? text : shown; // "69.84 ± 0.12" is 69.84
   };
   const body = table.tBodies[0];
   const rows = [...body.rows].map((row, index) => ({ row, index, key: value(row) }));
@@ -23,9 +58,15 @@ for (const table of document.querySelectorAll("table.sortable")) {
   [...table.tHead.rows[0].cells].forEach((head, column) => {
     head.querySelector("button")?.addEventListener("click", () => sortTable(table, column, head.getAttribute("aria-sort") === "ascending"));
   });
-  table.closest(".wide").previousElementSibling?.querySelector("select")?.addEventListener("change", event => {
-    if (event.target.value) sortTable(table, Math.abs(event.target.value) - 1, event.target.value < 0);
+  const list = document.createElement("select"), label = document.createElement("label");
+  list.add(new Option("as listed", ""));
+  [...table.tHead.rows[0].cells].forEach((head, column) => {
+    for (const [sign, arrow] of [["", "↑"], ["-", "↓"]]) list.add(new Option(`${head.textContent} ${arrow}`, `${sign}${column + 1}`));
   });
+  list.addEventListener("change", () => { if (list.value) sortTable(table, Math.abs(list.value) - 1, list.value < 0); });
+  label.className = "sorter";
+  label.append("Sort by ", list);
+  table.closest(".wide").before(label);
 }
 // Filtering: a row is shown if it has what is chosen and every word that is searched for.
 for (const form of document.querySelectorAll("form.filter")) {

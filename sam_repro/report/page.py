@@ -27,7 +27,7 @@ _HERE = Path(__file__).parent
 
 def render(tables: Sequence[Joined], entries: Mapping[str, Entry], results: Path) -> str:
     style, script = ((_HERE / f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
-    style, script = f"\n{style}{page_cells.style()}", f"\n{script}"
+    style, script = f"\n{style}{curves.style()}{page_cells.style()}", f"\n{script}"
     # A page of other tables alone compares no paper with its code and shows none of their figures.
     of_papers = not tables or any(joined.table.paper in papers() for joined in tables)
     compared = discrepancies.load() if of_papers else {}
@@ -46,6 +46,7 @@ def render(tables: Sequence[Joined], entries: Mapping[str, Entry], results: Path
             f'<meta http-equiv="Content-Security-Policy" content="{_policy(style, script)}">',
             f"<style>{style}</style></head><body>",
             page_head.render(tables, entries, more),
+            curves.grids(),
             "<main>",
             *(_table(joined, drawn, places) for joined, drawn in panels[: len(run)]),
             page_cells.section([*run, *rest], places),
@@ -114,7 +115,7 @@ def _table(joined: Joined, drawn: Mapping[str, str], places: page_cells.Places) 
             parts.append(f'<div class="figure">{whole}</div>')
         if drawn:
             shown = "".join(f'<div id="{anchor}">{panel}</div>' for anchor, panel in drawn.items())
-            parts.append(f'<h3>Learning curves</h3><div class="curves">{shown}</div>')
+            parts.append(f'<h3>Learning curves, by epoch</h3><div class="curves">{shown}</div>')
     return "".join(parts) + "</section>"
 
 

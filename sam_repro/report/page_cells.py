@@ -3,10 +3,12 @@ command, runs, seeds, cost, curves, and where paper and code differ."""
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from typing import Any
 
 from sam_repro.config.schema import Config
 from sam_repro.report import text
@@ -36,12 +38,14 @@ def section(tables: Sequence[Joined], places: Places) -> str:
     options = [sorted({kind[place] for kind in kinds}) for place in range(len(CHOICES))]
     choosers = "".join(_chooser(name, values) for name, values in zip(CHOICES, options, strict=True))
     search = '<label>with the words <input type="search" size="14"></label>'
-    rows = [_row(*cell, kind, options, places) for cell, kind in zip(cells, kinds, strict=True)]
+    rows = [_row(*cell, kind, options) for cell, kind in zip(cells, kinds, strict=True)]
     count = f'<output aria-live="polite">{len(rows)} cells</output>'
+    without = "<noscript><p>What a cell opens is in its table's file: see Download.</p></noscript>"
     summary = f"{len(rows)} cells of {len(tables)} tables, to sort by any column, to filter and to open"
     return (
         f'<section id="cells"><h2>All cells</h2><details><summary>{summary}</summary><form class="filter">{choosers}'
-        f"{search}{count}</form>{sortable(HEAD, rows, small=True)}</details></section>"
+        f"{search}{count}</form>{without}{sortable(HEAD, rows, small=True)}</details></section>"
+        f"{_details(tables, places)}"
     )
 
 
@@ -71,7 +75,7 @@ def _chooser(name: str, values: Sequence[str]) -> str:
     return f'<label>{name} <select name="{name}"><option value="">any</option>{options}</select></label>'
 
 
-def _row(joined: Joined, result: Result, kinds: Sequence[str], options: Sequence[list[str]], page: Places) -> str:
+def _row(joined: Joined, result: Result, kinds: Sequence[str], options: Sequence[list[str]]) -> str:
     """`data-kinds` has the position of each of the cell's kinds among the options that a visitor may choose."""
     labels = {one.id: one.label for one in (*joined.table.rows, *joined.table.columns)}
     where = f"{joined.table.ref}: {labels[result.cell.row]}, {labels[result.cell.column]}"
@@ -87,38 +91,54 @@ def _row(joined: Joined, result: Result, kinds: Sequence[str], options: Sequence
         escape(kinds[-2]),
     )
     places_of = " ".join(str(values.index(kind)) for values, kind in zip(options, kinds, strict=True))
-    name = f"<details><summary>{escape(where)}</summary>{_opened(joined, result, page)}</details>"
+    name = f"<details><summary>{escape(where)}</summary></details>"
     anchor = anchor_of(joined, result.cell.row, result.cell.column)
     found = line(name, HEAD, values, anchor=anchor, html=True, labels=False)
     return found.replace("<tr", f'<tr data-kinds="{places_of}"', 1)
 
 
-def _opened(joined: Joined, result: Result, page: Places) -> str:
-    lines = []
-    if result.why:
-        lines.append(("not run", escape(result.why)))
-    if result.config:
-        lines.append(("command", f"<code>{escape(command(joined, result))}</code>"))
-        lines.append(("cost", escape(_cost(result, result.config, miniature=joined.table.is_miniature))))
-    if ended := [item.run for item in result.runs if item.state in ("done", "collapsed")]:
-        runs = "; ".join(f"seed {run.seed}: <code>{run.id}</code>" for run in ended)
-        lines.append(("runs", f"{runs}, in {text.duration(result.seconds)}"))
-        lines += [(name, escape(value)) for name, value in _epochs(joined, result)]
-        if result.difference:
-            lines.append(("to the baseline", escape(text.difference(result.difference, text.decimals(result)))))
-        if (panel := anchor_of(joined, result.cell.row)) in page.curves:
-            lines.append(("curves", f'<a href="#{panel}">of the row</a>'))
-    elif result.planned:
-        seeds = [item.run.seed for item in result.runs]
-        lines.append(("seeds", f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"{seeds[0]}"))
-    names = joined.table.concerning(result.cell.row, result.cell.column)
-    of_all = joined.table.discrepancies
-    links = [one for one in (rows_of(page, [name for name in names if name not in of_all]),) if one]
-    if rows_of(page, of_all):
-        links.append(f'<a href="#{anchor_of(joined)}-rows">those of every cell</a>')
-    if links:
-        lines.append(("paper against code, rows", " ".join(links)))
-    return "".join(f"<p><b>{name}</b> {value}</p>" for name, value in lines)
+def _details(tables: Sequence[Joined], page: Places) -> str:
+    """What the cells show when they are opened, for the script, which knows the words: with them it were half the page.
+
+    It stands there as text that nobody runs; `details` in page.js reads it, each table's cells in the order of rows.
+    """
+    found = [
+        [
+            shlex.join(["sam-repro", "sweep", f"table={joined.table.ref}"]),
+            "" if joined.budget == PAPER else f" budget={joined.budget}",
+            "core of a processor" if joined.table.is_miniature else "A100",
+            [text.EPOCHS[kind] for kind in text.epochs(joined)],
+            anchor_of(joined),
+            bool(rows_of(page, joined.table.discrepancies)),
+            [_opened(joined, result, page) for result in joined.results],
+        ]
+        for joined in tables
+    ]
+    data = json.dumps(found, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    return f'<script type="application/json" id="details">{data}</script>'
+
+
+def _opened(joined: Joined, result: Result, page: Places) -> list[Any]:
+    """In the order in which the script takes them; what is not there at the end is left out."""
+    config, seeds = result.config, [item.run.seed for item in result.runs]
+    ended = [item.run for item in result.runs if item.state in ("done", "collapsed")]
+    named, panel = joined.table.concerning(result.cell.row, result.cell.column), anchor_of(joined, result.cell.row)
+    difference = text.difference(result.difference, text.decimals(result)) if result.difference else None
+    found = [
+        shlex.quote(f"cells={result.cell.row}/{result.cell.column}") if config else None,
+        _cost(result, config, miniature=joined.table.is_miniature) if config else None,
+        [part for run in ended for part in (run.seed, run.id)],
+        text.duration(result.seconds) if ended else None,
+        _epochs(joined, result) if ended else [],
+        difference if ended else None,
+        panel.removeprefix(anchor_of(joined)) if ended and panel in page.curves else None,
+        [n for name, n in page.differences.items() if name in named and name not in joined.table.discrepancies],
+        " to ".join(map(str, dict.fromkeys((seeds[0], seeds[-1])))) if seeds and not ended else None,
+        result.why,
+    ]
+    while found and not found[-1]:
+        found.pop()
+    return found
 
 
 def rows_of(page: Places, names: Collection[str]) -> str:
@@ -126,22 +146,13 @@ def rows_of(page: Places, names: Collection[str]) -> str:
     return " ".join(f'<a href="#d{n}">{n}</a>' for name, n in page.differences.items() if name in names)
 
 
-def _epochs(joined: Joined, result: Result) -> list[tuple[str, str]]:
-    found = [(text.EPOCHS[kind], getattr(result, kind)) for kind in text.epochs(joined)]
-    return [(name, text.measured(value, text.decimals(result))) for name, value in found if value]
+def _epochs(joined: Joined, result: Result) -> list[str | None]:
+    values = [getattr(result, kind) for kind in text.epochs(joined)]
+    return [text.measured(value, text.decimals(result)) if value else None for value in values]
 
 
-def command(joined: Joined, result: Result) -> str:
-    """What trains the cell's runs that are missing."""
-    words = ["sam-repro", "sweep", f"table={joined.table.ref}", f"cells={result.cell.row}/{result.cell.column}"]
-    return shlex.join([*words, *([] if joined.budget == PAPER else [f"budget={joined.budget}"])])
-
-
-def _cost(result: Result, config: Config, *, miniature: bool) -> str:
-    """On a device that is always the same one, so that the page is the same wherever it is made."""
+def _cost(result: Result, config: Config, *, miniature: bool) -> list[Any]:
+    """Runs, passes of each, hours: on a device that is always the same, so that the page is, wherever it is made."""
     spent = replace(cost(config), threads=1)
-    device, name = ("cpu", "core of a processor") if miniature else ("a100", "A100")
-    hours = spent.hours(device)
-    time = "" if hours is None else f", {text.duration(3600 * hours)} on one {name}, estimated"
-    runs = f"{result.planned} runs of" if result.planned > 1 else "a run of"
-    return f"{runs} {text.large(spent.passes)} passes{time}"
+    hours = spent.hours("cpu" if miniature else "a100")
+    return [result.planned, text.large(spent.passes), None if hours is None else text.duration(3600 * hours)]

@@ -12,16 +12,10 @@ from sam_repro.tables.results import Joined
 
 
 def sortable(head: Sequence[str], rows: Sequence[str], *, small: bool = False) -> str:
-    """A table whose heads sort; on a phone, where the heads don't fit, a list above it does."""
+    """A table whose heads sort; on a phone, where the heads don't fit, a list does, which the script puts above it."""
     heads = "".join(f'<th scope="col"><button>{escape(label) or "row"}</button></th>' for label in head)
-    choices = "".join(
-        f'<option value="{sign}{number}">{escape(label) or "row"} {arrow}</option>'
-        for number, label in enumerate(head, start=1)
-        for sign, arrow in (("", "↑"), ("-", "↓"))
-    )
     kind = "stack sortable small" if small else "stack sortable"
     return (
-        f'<label class="sorter">Sort by <select><option value="">as listed</option>{choices}</select></label>'
         f'<div class="wide"><table class="{kind}"><thead><tr>{heads}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
@@ -43,9 +37,11 @@ def line(
     found = [f'<th scope="row">{name if html else escape(name)}</th>']
     for label, cell, key in zip(head[1:], cells, keys or [None] * len(cells), strict=True):
         number = "" if key is None else f' data-value="{key:.6g}"'
-        nothing = ' class="nil"' if cell == NONE else ""  # not worth a line where cells stand below each other
+        if cell == NONE:  # the style shows a dash, or no line where cells stand below each other
+            found.append("<td></td>")
+            continue
         named = f' data-label="{escape(label)}"' if labels else ""
-        found.append(f"<td{named}{nothing}{number}>{f'<span>{cell}</span>' if labels else cell}</td>")
+        found.append(f"<td{named}{number}>{f'<span>{cell}</span>' if labels else cell}</td>")
     place = f' id="{escape(anchor)}"' if anchor else ""
     return f"<tr{place}>{''.join(found)}</tr>"
 

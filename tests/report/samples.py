@@ -4,6 +4,7 @@ import json
 import math
 import os
 import random
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -97,6 +98,19 @@ def finish(
 
 def cell(planned: Iterable[Planned], row: str, column: str) -> Planned:
     return next(p for p in planned if (p.cell.row, p.cell.column) == (row, column))
+
+
+def curves_of(drawn: str) -> list[tuple[str, list[tuple[float, float]]]]:
+    """The lines of a panel of the page: label, and points from the corner of what cuts them."""
+    found = []
+    for steps, label in re.findall(r'<path class="c\d" d="([^"]*)"><title>(.*?)</title>', drawn):
+        x, y, points = 0.0, 0.0, list[tuple[float, float]]()
+        for step in re.findall(r"[Ml][^Ml]*", steps):
+            right, down = map(float, re.findall(r"-?[\d.]+", step))
+            x, y = (right, down) if step[0] == "M" else (x + right, y + down)
+            points.append((x, y))
+        found.append((label, points))
+    return found
 
 
 def all_files(folder: Path) -> dict[str, bytes]:

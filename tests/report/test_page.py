@@ -1,5 +1,7 @@
 """The page in a real Chromium: on a desktop, on a phone, printed. Needs Debian's chromium and chromium-driver."""
 
+import base64
+import io
 import json
 import shutil
 import subprocess
@@ -9,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from report.browser import CHROMIUM, DRIVER, Browser, browser
 from report.samples import cell, finish
 
@@ -184,6 +187,37 @@ def test_collapsed_runs_are_counted_in_their_cell(desktop: Browser) -> None:
     text = desktop.run("return document.querySelector('#asam-2-paper').innerText")
     assert "93.90 ± 0.10 (3/5)" in text
     assert "claimed 93.87 ± 0.09 (3/5)" in text
+
+
+def colours(window: Browser, css: str) -> set[tuple[int, int, int]]:
+    """Those that are seen of an element."""
+    window.run("document.querySelectorAll('details').forEach(d => d.open = true)")
+    box = window.run(
+        "const r = document.querySelector(arguments[0]).getBoundingClientRect();"
+        "return {x: r.x + scrollX, y: r.y + scrollY, width: r.width, height: r.height, scale: 1}",
+        css,
+    )
+    how = {"format": "png", "captureBeyondViewport": True, "clip": box}
+    data = window.devtools("Page.captureScreenshot", how)["data"]
+    with Image.open(io.BytesIO(base64.b64decode(data))) as picture:
+        return {colour for _, colour in picture.convert("RGB").getcolors(1 << 24)}
+
+
+def test_what_is_drawn_once_is_seen_in_every_panel(desktop: Browser) -> None:
+    band, line = (236, 239, 242), (213, 218, 224)
+    for number in (1, 2, 3):
+        seen = colours(desktop, f"{TABLE} .forest li:nth-child({number}) svg")
+        assert band in seen, "the margin"
+        assert min(map(max, seen)) > 60, "nothing is black"
+    panel = f"{TABLE} .curves > div > svg"
+    assert any(max(abs(a - b) for a, b in zip(colour, line, strict=True)) < 12 for colour in colours(desktop, panel))
+    inside = (
+        "const box = e => document.querySelector(e).getBoundingClientRect();"
+        "const p = box(arguments[0]), l = box(arguments[1]);"
+        "const unit = p.width / 320; return [(l.left - p.left) / unit, (l.right - p.left) / unit]"
+    )
+    left, right = desktop.run(inside, panel, f"{panel} .c0")
+    assert (left, right) == (pytest.approx(40, abs=2), pytest.approx(310, abs=2)), "a curve is above its epochs"
 
 
 def test_success_is_green_only_at_the_papers_budget(desktop: Browser) -> None:

@@ -18,7 +18,7 @@ import pytest
 import torch
 import yaml
 from commands import ROOT, command
-from report.samples import ENV
+from report.samples import ENV, curves_of
 from safetensors.torch import load_file
 
 from sam_repro.config.compose import compose
@@ -163,9 +163,8 @@ def test_tables_plans_status_and_page_say_nothing_of_other_tasks(tmp_path: Path)
         assert not FOREIGN.findall(text), name
     assert "bits per character" in texts["1.md"]
     assert "same sign shown" in texts["1.md"]
-    drawn = re.findall(r'<polyline class="line c1"[^>]*points="([^"]+)"', texts["page"])
-    heights = [float(place.split(",")[1]) for place in drawn[0].split()]
-    assert heights[0] < 24 < heights[2], "a steep beginning leaves the panel at the top, where the worst is"
+    heights = [height for _, height in curves_of(texts["page"])[1][1]]
+    assert heights[0] < 4 < heights[2], "a steep beginning leaves the panel at the top, where the worst is"
 
 
 @pytest.mark.parametrize(
