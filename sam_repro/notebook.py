@@ -63,14 +63,16 @@ class OpenRun:
 
         return DataFrame([record for record in metrics.read(self.run.path) if record["kind"] == kind])
 
-    def model(self, which: Literal["last", "best"] | int = "last") -> nn.Module:
-        """With the weights of the end, of the best epoch (loop.keep_best) or of one by number (loop.keep_every)."""
+    def model(self, which: Literal["last", "best", "picked"] | int = "last") -> nn.Module:
+        """With the weights of the end, of the best epoch or the one picked on validation (loop.keep_best), or of one by
+        number (loop.keep_every)."""
         from sam_repro.trained import trained
 
-        files = {"last": self.run.weights, "best": self.run.best_weights}
+        files = {"last": self.run.weights, "best": self.run.best_weights, "picked": self.run.picked_weights}
         file = self.run.weights_of(which) if isinstance(which, int) else files[which]
         if not file.exists():
             why = {"last": "it is not finished", "best": "loop.keep_best=true keeps them"}
+            why["picked"] = "loop.keep_best=true keeps them where dataset.evaluate_on=both"
             raise UserError(
                 f"run {self.run.id} has no {file.name}: {why.get(str(which), 'loop.keep_every keeps them')}"
             )

@@ -120,8 +120,9 @@ def test_a_line_from_before_lines_had_a_method_gets_it_from_its_overrides(tmp_pa
 def test_kept_weights_are_those_of_their_epochs_and_change_nothing(tmp_path: Path, cli: Cli) -> None:
     import torch
 
-    plain = cli(*TINY, "results_dir=plain")
-    keeping = cli(*TINY, "results_dir=keeping", "loop.keep_best=true", "loop.keep_every=1")
+    words = [*TINY, "dataset.evaluate_on=both", "dataset.validation=0.3", "seed=4"]  # best in epoch 2, picked in 1
+    plain = cli(*words, "results_dir=plain")
+    keeping = cli(*words, "results_dir=keeping", "loop.keep_best=true", "loop.keep_every=1")
     assert (plain.returncode, keeping.returncode) == (0, 0), keeping.stderr
     (one,), (other,) = (list((tmp_path / name / "runs").iterdir()) for name in ("plain", "keeping"))
     assert one.name == other.name
@@ -129,12 +130,15 @@ def test_kept_weights_are_those_of_their_epochs_and_change_nothing(tmp_path: Pat
     run = sam_repro.open_run(other.name[:6], tmp_path / "keeping")
     assert list(run.curves["epoch"]) == [1, 2]
     last, best = run.model("last").state_dict(), run.model("best").state_dict()
-    for found, epoch in ((last, 2), (best, run.summary["best"]["epoch"])):
+    picked, of_picked = run.model("picked").state_dict(), run.summary["picked"]["epoch"]
+    for found, epoch in ((last, 2), (best, run.summary["best"]["epoch"]), (picked, of_picked)):
         kept = run.model(epoch).state_dict()
         assert all(torch.equal(found[name], tensor) for name, tensor in kept.items())
     assert not all(torch.equal(last[name], tensor) for name, tensor in run.model(1).state_dict().items())
     with pytest.raises(UserError, match="keep_best=true keeps them"):
         sam_repro.open_run(one).model("best")
+    with pytest.raises(UserError, match=r"keep_best=true keeps them where dataset\.evaluate_on=both"):
+        sam_repro.open_run(one).model("picked")
 
 
 def test_importing_the_package_brings_neither_torch_nor_pandas() -> None:

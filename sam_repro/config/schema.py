@@ -135,7 +135,7 @@ class LoopConfig:
     clip_norm: float | None = None  # of the final gradient
     batchnorm: BatchNorm = BatchNorm.first
     masks: Masks = Masks.shared
-    keep_best: bool = False  # keep the weights of the best epoch too
+    keep_best: bool = False  # keep the weights of the best epoch too, and of the one picked on validation
     keep_every: int | None = None  # keep the weights of every so many epochs too
     probe_steps: int | None = None  # compare the ascent with the full gradient every so many steps: metrics *_cosine
     drop_last: bool = True  # an epoch's last samples that fill no batch wait for the next epoch's order

@@ -54,6 +54,11 @@ class RunFolder:
         """The model of the best epoch so far, with loop.keep_best."""
         return self.path / "weights.best.safetensors"
 
+    @property
+    def picked_weights(self) -> Path:
+        """The model of the epoch that is best on the validation set so far, with loop.keep_best and such a set."""
+        return self.path / "weights.picked.safetensors"
+
     def weights_of(self, epoch: int) -> Path:
         """The model at the end of an epoch, with loop.keep_every."""
         return self.path / f"weights.epoch{epoch:04d}.safetensors"
