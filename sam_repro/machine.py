@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import platform
+import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -75,6 +76,14 @@ def gpu_name() -> str | None:
             found = dict(line.partition(":")[::2] for line in file.read_text(encoding="utf-8").splitlines())
             return found.get("Model", "").strip() or None
     return None
+
+
+def bf16_in_software(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
+    """Whether this processor is known to have no arithmetic in bf16, which then takes twice the time of fp32 or more."""
+    with suppress(OSError):
+        found = re.search(r"^(?:flags|Features)\s*:(.*)$", cpuinfo.read_text(encoding="utf-8"), re.M)
+        return found is not None and not {"avx512_bf16", "amx_bf16", "bf16"} & set(found[1].split())
+    return False
 
 
 def cpu() -> str | None:

@@ -133,3 +133,20 @@ def test_a_second_task_of_a_bare_srun_is_told_what_to_do(cli: Cli, tmp_path: Pat
     finally:
         first.kill()
         first.communicate()
+
+
+@pytest.mark.parametrize(
+    ("text", "slow"),
+    [
+        ("flags\t\t: fpu avx512f avx512_bf16\n", False),
+        ("flags : fpu amx_bf16\n", False),
+        ("flags\t: fpu avx512f\n", True),
+        ("Features\t: fp asimd bf16\n", False),
+        ("Features\t: fp asimd\n", True),
+        ("vendor_id\t: none\n", False),
+    ],
+)
+def test_a_processor_says_whether_it_computes_bf16(tmp_path: Path, text: str, slow: bool) -> None:
+    (tmp_path / "cpuinfo").write_text(text)
+    assert machine.bf16_in_software(tmp_path / "cpuinfo") is slow
+    assert not machine.bf16_in_software(tmp_path / "none")

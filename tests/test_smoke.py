@@ -2,7 +2,7 @@
 stand-ins of the data. `make smoke`.
 
 Real networks on real input sizes; of the stand-ins' random images a few, and four a step, so that all of it ends in
-minutes on two cores.
+minutes on two cores; in the precision of the recipe where the processor computes in it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).with_name("recipes")))
 from shipped import names
 from stand_ins import write_all
 
-from sam_repro import CONFIGS
+from sam_repro import CONFIGS, machine
 from sam_repro.config.compose import compose
 from sam_repro.config.compose_many import compose_all
 from sam_repro.config.groups import options
@@ -34,6 +34,7 @@ pytestmark = pytest.mark.slow
 SMALL = [
     "budget=smoke", "budget.max_batch=4", "budget.train_images=16", "budget.test_images=8", "dataset.workers=0",
     "track=none", "track.every=1", "runtime.device=cpu", "runtime.threads=1",
+    *(["runtime.precision=fp32"] if machine.bf16_in_software() else []),
 ]  # fmt: skip
 # The recipe that carries what no experiment names.
 CARRIER = "asam_cifar10_resnet20"
