@@ -20,8 +20,8 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	{ $(BIN)/pip install --quiet uv --constraint constraints.txt && VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet $(WANTED); } || $(BIN)/pip install --quiet $(WANTED)
 	touch $@
 
-demo: install  ## Train SGD, SAM and ASAM on the embedded data set (about 4 minutes): a table and a picture.
-	$(BIN)/python scripts/demo.py
+demo: install  ## Train SGD, SAM and ASAM on the embedded data set: a table and a picture. DEMO= takes overrides.
+	$(BIN)/python scripts/demo.py $(DEMO)
 
 test: install  ## The quick test suite (under 6 minutes on two cores).
 	$(PYTEST) -n 2 --dist worksteal

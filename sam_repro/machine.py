@@ -79,7 +79,7 @@ def gpu_name() -> str | None:
 
 
 def bf16_in_software(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
-    """Whether this processor is known to have no arithmetic in bf16, which then takes twice the time of fp32 or more."""
+    """Whether this processor is known to have no arithmetic in bf16, which then takes twice fp32's time or more."""
     with suppress(OSError):
         found = re.search(r"^(?:flags|Features)\s*:(.*)$", cpuinfo.read_text(encoding="utf-8"), re.M)
         return found is not None and not {"avx512_bf16", "amx_bf16", "bf16"} & set(found[1].split())
