@@ -18,6 +18,7 @@ from sam_repro.data.declared import TEXT, Split
 from sam_repro.engine import optimizer as optimizers
 from sam_repro.engine.batchnorm import RunningStatistics
 from sam_repro.engine.checkpoint import Checkpoints, Misfit
+from sam_repro.engine.compiled import compiled
 from sam_repro.engine.keep import Keeper, write_weights
 from sam_repro.engine.loop import Loop
 from sam_repro.engine.precision import LossScale
@@ -122,7 +123,7 @@ def prepared(config: Config, ranks: Ranks) -> Loop:
     model = task.build().to(ranks.device)
     if config.runtime.channels_last:
         model = model.to(memory_format=torch.channels_last)
-    forward: Callable[..., Tensor] = torch.compile(model) if config.runtime.compile else model
+    forward: Callable[..., Tensor] = compiled(model) if config.runtime.compile else model
 
     # -------------------------------------------------------------------------------------------------- how it learns
     can_overflow = config.runtime.precision is Precision.fp16

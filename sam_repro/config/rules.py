@@ -170,6 +170,8 @@ def _of_text(c: Config) -> Iterator[tuple[str, bool, str]]:
         return
     remedy = f"for images: add model=transformer, or model=transformer_small, to dataset={name}"
     yield "model.architecture", not translates, f"is {c.model.architecture.value}, {remedy}"
+    lengths = "can't compile text: its batches are of many lengths, each of which would be compiled anew; leave it out"
+    yield "runtime.compile", c.runtime.compile, lengths
     for key in ("source", "target"):
         lacking = data.name is Source.parallel and not getattr(data, key)
         yield f"dataset.{key}", lacking, f"must name a language for dataset=parallel, as its files end in it: {key}=de"

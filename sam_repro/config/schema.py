@@ -169,7 +169,7 @@ class RuntimeConfig:
     precision: Precision = Precision.bf16
     loss_scaler: bool = True  # for fp16
     channels_last: bool = True
-    compile: bool = False
+    compile: bool = False  # by torch, which wants a C++ compiler; images only
     determinism: Determinism = Determinism.seeded
     threads: int | None = None  # a rank; null: the cores divided by the ranks
     checkpoint_steps: int | None = None  # null: at the end of every epoch

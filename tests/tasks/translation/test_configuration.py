@@ -29,6 +29,7 @@ TEXT = ["dataset=grammar", "model=transformer_small"]
 REFUSED = {
     ("dataset=grammar",): "model.architecture is resnet_cifar, for images: add model=transformer, or",
     ("model=transformer",): "model.architecture is transformer, for text: dataset=embedded is images",
+    (*TEXT, "runtime.compile=true"): "runtime.compile can't compile text: its batches are of many lengths",
     (*TEXT, "augment=basic"): "augment.crop is for images: leave augment=none for dataset=grammar",
     (*TEXT, "augment.mixup=1"): "augment.mixup is for images",
     (*TEXT, "dataset.label_noise.rate=0.2"): "dataset.label_noise.rate is not read by dataset=grammar: it is",
