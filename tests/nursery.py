@@ -7,6 +7,7 @@ spawned: CUDA would not survive it, and nothing here uses CUDA. A guardian betwe
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import select
@@ -22,6 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
+CALL = "--call"  # in place of a command's words
 STARTUP = 120  # seconds for the imports, on a busy machine
 
 
@@ -108,6 +110,10 @@ class Nursery:
         assert started.returncode is not None
         return subprocess.CompletedProcess(words, started.returncode, out, err)
 
+    def function(self, folder: Path, place: str, *words: str) -> Started:
+        """A test's own `module:function` of these words, as a process of its own."""
+        return self.start(folder, CALL, place, *words, PYTHONPATH=":".join(filter(None, sys.path)))
+
     def run(self, folder: Path, *words: str, **env: str) -> tuple[int, str]:
         """(exit code, what it said)."""
         done = self.call(folder, *words, **env)
@@ -173,13 +179,19 @@ def child(folder: str, words: list[str], env: dict[str, str], outputs: list[int]
         from sam_repro.cli import main
 
         launch.START = "fork"
-        code = main()
+        code = called(*words[1:]) if words[:1] == [CALL] else main()
     except BaseException:
         traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def called(place: str, *words: str) -> int:
+    module, _, function = place.partition(":")
+    getattr(importlib.import_module(module), function)(*words)
+    return 0
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from every import METHODS, QUICK, of
+from nursery import Nursery
 from rig import CPU, Net, buffers, config, net, rigged, stepper, train, weights
 from torch import Tensor, nn
 
@@ -86,9 +87,10 @@ def overlap(ranks: Ranks, folder: Path) -> None:
             torch.save(weights(n), folder / f"overlapped_{name}{ranks.rank}.pt")
 
 
-def a_rank(rank: int, port: int, folder: str) -> None:
-    os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1",
-                   "MASTER_PORT": str(port)}  # fmt: skip
+def a_rank(number: str, port: str, folder: str) -> None:
+    rank = int(number)
+    os.environ |= {"RANK": number, "WORLD_SIZE": "2", "LOCAL_RANK": number, "MASTER_ADDR": "127.0.0.1",
+                   "MASTER_PORT": port}  # fmt: skip
     torch.set_num_threads(1)
     ranks = Ranks.join(RuntimeConfig())
     for name, (overrides, collectives) in SETTINGS.items():
@@ -125,12 +127,19 @@ def a_rank(rank: int, port: int, folder: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def two_ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def two_ranks(tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> Path:
     folder = tmp_path_factory.mktemp("ranks")
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
-    torch.multiprocessing.spawn(a_rank, args=(port, str(folder)), nprocs=2)
+    ranks = [nursery.function(folder, "test_ranks:a_rank", str(rank), str(port), str(folder)) for rank in (0, 1)]
+    try:
+        for rank in ranks:
+            out, err = rank.communicate(600)
+            assert rank.returncode == 0, out + err
+    finally:
+        for rank in ranks:
+            rank.end()
     return folder
 
 
