@@ -30,13 +30,13 @@ def main(overrides: list[str]) -> int:
         if override.partition("=")[0].lstrip("+~").partition("@")[0] == "method":
             raise UserError(f"{override}: the demo compares {', '.join(METHODS)}; another method is trained by "
                             "python -m sam_repro +experiment=demo method=...")  # fmt: skip
-    precision = []
-    if not machine.has_gpus() and machine.bf16_in_software() and not any("runtime.precision=" in o for o in overrides):
-        precision = ["runtime.precision=fp32"]
-        print("this processor computes bf16 in software: the demo trains with runtime.precision=fp32, in half the time")
+    common = ["track=none", *overrides]
+    # Where a processor computes bf16 in software, fp32 takes half the time.
+    if not machine.has_gpus() and machine.bf16_in_software():
+        common.insert(0, "runtime.precision=fp32")
     folders = []
     for method in METHODS:
-        chosen = ["+experiment=demo", f"method={method}", "track=none", *precision, *overrides]
+        chosen = ["+experiment=demo", f"method={method}", *common]
         config = compose(chosen)
         code, run = launch(config, chosen)
         if code:
