@@ -75,8 +75,8 @@ def measure(job: Job[Settings]) -> Measured:
     numbers = {"models": measured, "ranks": ranked}
     panels = [*(_scatter(name, found[name], ranked[name], s) for name in MEASURES), _forest(ranked)]
     caption = (
-        f"n = {len(job.runs)} runs, {len(models)} models; {s.images} training images without augmentation, batch norm "
-        f"by running statistics, no label smoothing, no weight decay; m = {s.m}, one step, T elementwise, "
+        f"n = {len(job.runs)} runs, {len(models)} models; {s.images} training {job.runs[0].unit} without augmentation, "
+        f"batch norm by running statistics, no label smoothing, no weight decay; m = {s.m}, one step, T elementwise, "
         f"η = {s.eta:g}; {len(s.radii)} radii from {min(s.radii):g} to {max(s.radii):g}. Points: at the radius "
         f"that was picked on every other run. Intervals: 95 %, bootstrap over runs. Seed {s.seed}."
     )

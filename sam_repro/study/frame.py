@@ -25,11 +25,13 @@ import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from sam_repro.config.reads import is_text
 from sam_repro.errors import UserError, hint
 from sam_repro.files.digest import file_sha256
 from sam_repro.report import studies
 from sam_repro.report.figures.panel import Panel
 from sam_repro.report.studies import Judged, Stored
+from sam_repro.runs.run import Run
 from sam_repro.study.parts import Parts
 from sam_repro.tables import spec
 from sam_repro.tables.plan import PAPER
@@ -51,6 +53,11 @@ class Subject:
     results: Path
     row: str = ""  # of the table whose cell it is
     column: str = ""
+
+    @property
+    def unit(self) -> str:
+        """What it was trained on."""
+        return "pairs" if is_text(Run.at(self.results, self.id).stored()) else "images"
 
 
 @dataclass(frozen=True)

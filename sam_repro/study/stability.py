@@ -74,8 +74,8 @@ def measure(job: Job[Settings]) -> Measured:
     panels = [_panel(noise, quantity, found, s) for quantity in QUANTITIES for noise in NOISES]
     caption = (
         f"n = {len(job.runs)} runs, {s.draws} draws of the noise each; gradients and losses of {s.images} training "
-        f"images without augmentation in batches of {s.batch}, batch norm by each batch's statistics, no label "
-        f"smoothing, no weight decay, fp32. Bands: 95 % interval over runs (over draws of one run "
+        f"{job.runs[0].unit} without augmentation in batches of {s.batch}, batch norm by each batch's statistics, no "
+        f"label smoothing, no weight decay, fp32. Bands: 95 % interval over runs (over draws of one run "
         f"alone). Seed {s.seed}."
     )
     runs = [{"id": one.id, "label": one.label, "images": s.images, "batchnorm": "batch statistics"} for one in job.runs]

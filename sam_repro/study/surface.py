@@ -83,10 +83,9 @@ def measure(job: Job[Settings]) -> Measured:
     counts = ", ".join(f"n = {sum(one.label == label for one in job.runs)} {label}" for label in labels)
     caption = (
         f"{counts}; {s.directions} filter-normalised directions each, mean and 95 % interval over runs (over "
-        f"directions of one run alone); {s.images} training images without augmentation, batch norm by running "
-        f"statistics (between two runs by each batch's), no label smoothing, no weight decay, fp32. Contours: first "
-        f"run of each, at "
-        f"{', '.join(f'{level:g}' for level in LEVELS)} nats. Seed {s.seed}."
+        f"directions of one run alone); {s.images} training {job.runs[0].unit} without augmentation, batch norm by "
+        f"running statistics (between two runs by each batch's), no label smoothing, no weight decay, fp32. "
+        f"Contours: first run of each, at {', '.join(f'{level:g}' for level in LEVELS)} nats. Seed {s.seed}."
     )
     runs = [{"id": one.id, "label": one.label, "images": s.images} for one in job.runs]
     return Measured(numbers, panels, _claims({k: _by_run(v, s) for k, v in found.items()}), caption, runs)
