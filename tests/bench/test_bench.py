@@ -67,7 +67,9 @@ def test_step_measures_methods_beside_plain_sgd() -> None:
 def test_an_update_takes_the_memory_that_a_plan_counts(method: str) -> None:
     """In vectors of the model's size, where every method copies; a geometry works through one tensor more at a time."""
     layout = [(f"weight{i}", (64, 64)) for i in range(40)]
-    taken = bench_update.Contender(layout, bench_update.ours(method, swap=False)).bytes_a_parameter()
+    make = bench_update.ours(method, swap=False)
+    # On a busy machine torch's profiler may lose its first events, so that a measurement is too small, never too large.
+    taken = max(bench_update.Contender(layout, make).bytes_a_parameter() for _ in range(3))
     assert round(taken) == 4 * read(method).vectors()
 
 
