@@ -108,7 +108,8 @@ def draw(title: str, lines: Sequence[Line], x_ticks: Mapping[float, str], limits
         return HEIGHT - BOTTOM - (value - ticks[0]) / (ticks[-1] - ticks[0]) * (HEIGHT - TOP - BOTTOM)
 
     name = escape(title)
-    head = f'<text class="head">{name}</text>' if len(name) < 50 else ""
+    fitted = f' textLength="{WIDTH - LEFT - RIGHT}" lengthAdjust="spacingAndGlyphs"' if len(title) > 42 else ""
+    head = f'<text class="head"{fitted}>{name}</text>' if len(name) < 50 else ""
     heights = "".join(f'<text y="{y(tick) + 3.5:.0f}">{tick:g}</text>' for tick in ticks)
     places = "".join(f'<text x="{x(place):.0f}">{escape(label)}</text>' for place, label in x_ticks.items())
     return (

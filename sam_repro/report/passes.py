@@ -30,7 +30,8 @@ def render(joined: Joined) -> str | None:
     if not rows:
         return None
     width = WIDTH * len(rows)
-    height = HEIGHT + 26
+    legend, below = _legend(joined, width)
+    height = HEIGHT + below
     panels = [
         f'<svg x="{WIDTH * place}" y="0" width="{WIDTH}" height="{HEIGHT}">{_panel(joined, label, results)}</svg>'
         for place, (label, results) in enumerate(rows)
@@ -39,7 +40,7 @@ def render(joined: Joined) -> str | None:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'role="img"><title>{title}</title><style>{STYLE}</style>'
-        f'<rect class="back" width="{width}" height="{height}"/>{"".join(panels)}{_legend(joined)}</svg>\n'
+        f'<rect class="back" width="{width}" height="{height}"/>{"".join(panels)}{legend}</svg>\n'
     )
 
 
@@ -62,10 +63,11 @@ def _panel(joined: Joined, label: str, results: Sequence[tuple[int, Result]]) ->
         return HEIGHT - BOTTOM - (value - ticks[0]) / (ticks[-1] - ticks[0]) * (HEIGHT - TOP - BOTTOM)
 
     unit = joined.results[0].cell.unit
-    out = [f'<text class="head" x="{LEFT}" y="18">{escape(label)}</text>']
+    beside, above = (unit, "") if len(unit) == 1 else ("", f", {unit}")  # a word does not fit beside a number
+    out = [f'<text class="head" x="{LEFT}" y="18">{escape(label + above)}</text>']
     for tick in ticks:
         out.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>')
-        out.append(f'<text x="{LEFT - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:g}{escape(unit)}</text>')
+        out.append(f'<text x="{LEFT - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:g}{escape(beside)}</text>')
     for tick in across:
         out.append(f'<text x="{x(tick):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{tick:g}</text>')
     middle = (LEFT + WIDTH - RIGHT) / 2
@@ -103,13 +105,17 @@ def _mark(place: int, x: float, y: float) -> str:
     return shapes[place % len(shapes)]
 
 
-def _legend(joined: Joined) -> str:
-    items, x = [], float(LEFT)
+def _legend(joined: Joined, width: float) -> tuple[str, int]:
+    """In as many lines as it takes; and how much height that is."""
+    items, x, y = [], float(LEFT), HEIGHT + 8
     for place, column in enumerate(joined.table.columns):
-        label = f'<text x="{x + 12:.1f}" y="{HEIGHT + 12}">{escape(column.label)}</text>'
-        items.append(_mark(place, x, HEIGHT + 8) + label)
-        x += 34 + 6.6 * len(column.label)
-    return "".join(items)
+        wide = 34 + 7.2 * len(column.label)
+        if x > LEFT and x + wide - 22 > width:
+            x, y = float(LEFT), y + 18
+        label = f'<text x="{x + 12:.1f}" y="{y + 4}">{escape(column.label)}</text>'
+        items.append(_mark(place, x, y) + label)
+        x += wide
+    return "".join(items), y + 18 - HEIGHT
 
 
 def _passes(result: Result) -> float:

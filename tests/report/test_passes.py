@@ -55,3 +55,17 @@ def test_dearer_columns_stand_further_right_and_better_ones_higher(tmp_path: Pat
 def test_a_single_run_has_no_interval_and_no_place() -> None:
     single = joined(result("sgd", [70.0], 1000), result("long", [71.0], 2000), result("sam", [72.0], 2000))
     assert passes.render(single) is None
+
+
+def test_a_legend_that_is_wider_than_the_picture_goes_on_below_and_a_unit_stands_once() -> None:
+    results = [result("sgd", [70.0, 71.0], 1000), result("long", [80.0, 81.0], 2000), result("sam", [75.0, 76.0], 2000)]
+    whole = joined(*(replace(one, cell=replace(one.cell, unit="BLEU")) for one in results))
+    columns = tuple(replace(line, label=f"{line.label}, a long name") for line in COLUMNS)
+    svg = passes.render(replace(whole, table=replace(whole.table, columns=columns)))
+    assert svg is not None
+    width, height = (int(number) for number in re.search(r'viewBox="0 0 (\d+) (\d+)"', svg).groups())  # type: ignore[union-attr]
+    texts = [(float(x), float(y), text) for x, y, text in re.findall(r'<text x="([\d.]+)" y="(\d+)">([^<]*)<', svg)]
+    assert len(texts) == 3
+    assert len({y for _, y, _ in texts}) > 1
+    assert all(x + 6.6 * len(text) <= width and y < height for x, y, text in texts)
+    assert svg.count("BLEU") == 1
