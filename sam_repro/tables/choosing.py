@@ -25,12 +25,13 @@ from sam_repro.tables.tuning import STANDARD_ERROR, Choices, choices_file, trial
 
 @dataclass(frozen=True)
 class Chosen:
-    choices: Choices
-    waiting: Mapping[str, tuple[int, int]]  # rows without a choice: their trials that ended, of so many
+    choices: Choices  # of each column whose trials have all ended in a row
+    waiting: Mapping[str, tuple[int, int]]  # rows with a trial that has not: how many have, of so many
 
 
 def choose(table: Table, budget: str, entries: Mapping[str, Entry], results: Path) -> Chosen:
-    """What a tuned table's trials say: a choice for every row whose trials have all ended."""
+    """What a tuned table's trials say: a choice for every cell whose trials have all ended, so that a table of many
+    columns is trained column by column."""
     assert table.tune is not None
     assert table.trials is not None
     planned = plan([table.trials], budget)[table.trials.ref]
@@ -42,10 +43,15 @@ def choose(table: Table, budget: str, entries: Mapping[str, Entry], results: Pat
         ended, wanted = sum(result.finished for result in mine), sum(result.planned for result in mine)
         if not wanted or ended < wanted:
             waiting[row.id] = (ended, wanted)
-        else:
-            columns = table.tune.columns
-            choices[row.id] = {column: _of_column(joined, row.id, column, table.tune, sign) for column in columns}
+        complete = [column for column in table.tune.columns if _complete(joined, row.id, column, table.tune)]
+        if complete:
+            choices[row.id] = {column: _of_column(joined, row.id, column, table.tune, sign) for column in complete}
     return Chosen(choices, waiting)
+
+
+def _complete(joined: Joined, row: str, column: str, tune: Tune) -> bool:
+    trials = [joined.result(row, trial_column(column, trial)) for trial in tune.columns[column]]
+    return all(0 < trial.planned == trial.finished for trial in trials)
 
 
 def of_ledger(results: Path) -> dict[str, Entry]:

@@ -113,12 +113,16 @@ def test_the_trials_are_wanted_with_the_runs_that_wait_for_their_choice(tmp_path
     assert (left.runs, left.tune) == (6, True), "the choice is still to be made"
 
 
-def test_a_row_whose_trials_have_not_all_ended_waits(tmp_path: Path) -> None:
+def test_a_column_whose_trials_have_not_all_ended_waits(tmp_path: Path) -> None:
+    """And keeps no other one waiting: the ledger lacks the last trial, which is SAM's."""
     table = load(tmp_path)
     try_all(table, tmp_path)
     ledger = tmp_path / "ledger.jsonl"
     ledger.write_text("".join(ledger.read_text().splitlines(keepends=True)[:-1]))
-    assert chosen(table, tmp_path) == choosing.Chosen({}, {"a": (11, 12)})
+    found = chosen(table, tmp_path)
+    assert found == choosing.Chosen({"a": {"sgd": ("base_optimizer.lr=0.2",)}}, {"a": (11, 12)})
+    choosing.write(table, found, tmp_path)
+    assert [len(cell.runs) for cell in plan([spec.load("p/1", tmp_path)])["p/1"]] == [3, 0]
 
 
 def test_a_collapsed_trial_is_never_chosen(tmp_path: Path) -> None:
