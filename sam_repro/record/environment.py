@@ -19,6 +19,7 @@ from sam_repro.machine import cores, cpu
 
 _PACKAGE = "sam-repro"
 _CODE = (Path(__file__).resolve().parents[1], CONFIGS)  # what a run is made by
+_ABOUT_RUNS = ("table", "figure", "study")  # configurations that say which runs there are; no run reads them
 
 
 def environment(*, gpus: Sequence[str] = (), ranks: int = 1, device: str | None = None) -> dict[str, Any]:
@@ -63,9 +64,11 @@ def package_versions() -> dict[str, str | None]:
 def git_state(code: Sequence[Path] = _CODE) -> dict[str, Any] | None:
     """Commit of the checkout that the code runs from, and whether its tracked files were changed; null outside of one.
 
-    Of the code and the configs alone: a run that adds its line to the ledger does not change how the next one is made.
+    Of the code and the configs alone: a run that adds its line to the ledger does not change how the next one is made,
+    nor does a sweep that writes down what a table's trials chose.
     """
     folder, places = code[0], [str(place) for place in code]
+    places += [f":(exclude){configs / room}" for configs in code[1:] for room in _ABOUT_RUNS if (configs / room).is_dir()]
     # An installed wheel may lie inside somebody's repository (a .venv): only a tracked source file makes a checkout.
     if _git(folder, "ls-files", "--error-unmatch", ".") is None:
         return None

@@ -39,6 +39,8 @@ def test_commit_and_changes_of_a_checkout(tmp_path: Path) -> None:
     (checkout / "package" / "code.py").write_text("a = 1\n")
     (checkout / "configs").mkdir()
     (checkout / "configs" / "sam.yaml").write_text("rho: 0.05\n")
+    (checkout / "configs" / "table").mkdir()
+    (checkout / "configs" / "table" / "chosen.yaml").touch()
     (checkout / "ledger.jsonl").touch()
     code = (checkout / "package", checkout / "configs")
     git(checkout, "add", ".")
@@ -50,6 +52,7 @@ def test_commit_and_changes_of_a_checkout(tmp_path: Path) -> None:
     assert git_state(code) == {"sha": sha, "dirty": False}
     assert git_state([checkout / "results"]) is None  # inside a repository, but not part of it, as a .venv is
     (checkout / "ledger.jsonl").write_text("a run has ended\n")
+    (checkout / "configs" / "table" / "chosen.yaml").write_text("a sweep has chosen\n")
     assert git_state(code) == {"sha": sha, "dirty": False}
     (checkout / "configs" / "sam.yaml").write_text("rho: 0.1\n")
     assert git_state(code) == {"sha": sha, "dirty": True}
