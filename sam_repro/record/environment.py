@@ -68,7 +68,9 @@ def git_state(code: Sequence[Path] = _CODE) -> dict[str, Any] | None:
     nor does a sweep that writes down what a table's trials chose.
     """
     folder, places = code[0], [str(place) for place in code]
-    places += [f":(exclude){configs / room}" for configs in code[1:] for room in _ABOUT_RUNS if (configs / room).is_dir()]
+    places += [
+        f":(exclude){configs / room}" for configs in code[1:] for room in _ABOUT_RUNS if (configs / room).is_dir()
+    ]
     # An installed wheel may lie inside somebody's repository (a .venv): only a tracked source file makes a checkout.
     if _git(folder, "ls-files", "--error-unmatch", ".") is None:
         return None

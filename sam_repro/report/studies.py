@@ -126,7 +126,9 @@ def draw(study: Study, stored: Stored, results: Path) -> list[Path]:
     from sam_repro.report.figures import picture
 
     folder, paths = study.folder(results, stored.budget), []
-    for form, content in picture.draw(folder.name, study.title, stored.caption, stored.panels).items():
+    for form, content in picture.draw(
+        folder.name, study.title_at(stored.budget), stored.caption, stored.panels
+    ).items():
         paths.append(folder / f"{PICTURE}.{form}")
         write_atomic(paths[-1], content)
     return paths

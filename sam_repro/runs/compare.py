@@ -70,13 +70,13 @@ def differing(shown: Sequence[Shown]) -> list[str]:
     return [field for field in fields if len({repr(one.value(field)) for one in shown}) > 1]
 
 
-def labels(shown: Sequence[Shown]) -> list[str]:
-    """Each run's method, and what else tells it from the others here."""
+def labels(shown: Sequence[Shown], *, seeds: bool = True) -> list[str]:
+    """Each run's method, and what else tells it from the others here; without the seed, repetitions are called alike."""
     fields = differing(shown)
-    seeds = ["seed"] if len({one.value("seed") for one in shown}) > 1 else []
+    told_apart = ["seed"] if seeds and len({one.value("seed") for one in shown}) > 1 else []
     found = []
     for one in shown:
-        told = [*(field for field in fields if not _goes_without_saying(field, one, shown)), *seeds]
+        told = [*(field for field in fields if not _goes_without_saying(field, one, shown)), *told_apart]
         found.append(", ".join([one.method, *(f"{_short(field, told)}={one.value(field)}" for field in told)]))
     return found
 

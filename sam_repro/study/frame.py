@@ -41,6 +41,8 @@ from sam_repro.words import Words
 
 S = TypeVar("S")
 NONE, RECORDS, WEIGHTS = "", "records", "weights"
+NAMED = "named"  # in place of a budget, of runs that the user named
+MOST_NETS = 3  # that a caption describes
 OF_THE_COMMAND = ("run", "runs", "budget", "results_dir")
 
 
@@ -58,6 +60,13 @@ class Subject:
     def unit(self) -> str:
         """What it was trained on."""
         return "pairs" if is_text(Run.at(self.results, self.id).stored()) else "images"
+
+    @property
+    def trained(self) -> str:
+        """What was trained, on what, for how long."""
+        config = Run.at(self.results, self.id).stored()
+        net = config.model.name or f"{config.model.architecture.value} of depth {config.model.depth}"
+        return f"{net} on {config.dataset.name.value}, {config.schedule.epochs:g} epochs"
 
 
 @dataclass(frozen=True)
@@ -80,24 +89,23 @@ class Measured:
 def run(study: Study, given: Words) -> Stored:
     """Measure, and write numbers and picture."""
     words = dict(given.settings)
-    budget = words.get("budget", PAPER)
-    part, module = study.part(budget), import_module(f"sam_repro.study.{study.module}")
+    part, module = study.part(words.get("budget", PAPER)), import_module(f"sam_repro.study.{study.module}")
     results = Path(words.get("results_dir", "results"))
     own = {key: text for key, text in words.items() if key not in OF_THE_COMMAND}
     settings = settings_of(module.Settings, part.settings, own)
     if check := getattr(module, "check", None):
         check(settings)
     subjects = _subjects(study, part, words, results, wants=module.RUNS)
+    budget, table = part.budget, part.runs and spec.load(part.runs.table).at(part.runs.budget)
+    if {"run", "runs"} & words.keys():  # a figure of the user's own, which does not replace the paper's
+        study, budget, table = study.of_named_runs(), NAMED, None
     said = dataclasses.asdict(settings)
-    folder = study.folder(results, budget)
     what = {"settings": said, "runs": [s.id for s in subjects], "code": file_sha256(Path(str(module.__file__)))}
-    parts = Parts(folder, what)
-    print(f"{study.figure}: takes {part.takes} at its own settings, {budget} budget", file=sys.stderr, flush=True)
-    named = {"run", "runs"} & words.keys()
-    table = None if named or part.runs is None else spec.load(part.runs.table).at(part.runs.budget)
+    parts = Parts(study.folder(results, budget), what)
+    print(f"{study.figure}: takes {part.takes} at its own settings, {part.budget} budget", file=sys.stderr, flush=True)
     found: Measured = module.measure(Job(settings, subjects, parts, table))
     looked_at = found.runs or [{"id": s.id, "label": s.label} for s in subjects]
-    caption = f"{budget.capitalize()} budget; {found.caption}"
+    caption = f"{_made_of(budget, subjects)}; {found.caption}"
     stored = Stored(
         study.name, study.figure, budget, said, looked_at, caption, found.claims, found.panels, found.numbers
     )
@@ -105,6 +113,15 @@ def run(study: Study, given: Words) -> Stored:
         print(path, file=sys.stderr)
     parts.forget()
     return stored
+
+
+def _made_of(budget: str, subjects: Sequence[Subject]) -> str:
+    """Which runs these are. Of a paper's figure its title says it."""
+    if budget == PAPER:
+        return "Paper budget"
+    nets = list(dict.fromkeys(one.trained for one in subjects))
+    told = "; ".join(nets[:MOST_NETS]) + (f"; and {len(nets) - MOST_NETS} more" if len(nets) > MOST_NETS else "")
+    return told if budget == NAMED else ": ".join(["In miniature", *([told] if told else [])])
 
 
 def settings_of(kind: type[S], stated: Mapping[str, Any], words: Mapping[str, str]) -> S:
@@ -148,4 +165,8 @@ def _subjects(study: Study, part: Part, words: Mapping[str, str], results: Path,
 def printed(study: Study, stored: Stored, *, as_json: bool) -> str:
     if as_json:
         return json.dumps(stored.as_json(), ensure_ascii=False, allow_nan=False)
-    return "\n".join([f"{study.title} ({study.source})", stored.caption, *studies.claims(study, stored)])
+    if stored.budget == NAMED:
+        study = study.of_named_runs(stored.claims)
+    return "\n".join(
+        [f"{study.title_at(stored.budget)} ({study.source})", stored.caption, *studies.claims(study, stored)]
+    )

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from sam_repro.errors import UserError
-from sam_repro.runs import archive
+from sam_repro.runs import archive, compare
 from sam_repro.runs.run import Run, find_run
 from sam_repro.study.frame import RECORDS, Subject
 from sam_repro.tables import spec
@@ -17,16 +16,13 @@ from sam_repro.tables.studies import Part, Study
 
 
 def of_words(words: Sequence[str], results: Path, wants: str) -> list[Subject]:
-    """By id, the first characters of it, or folder."""
-    found = []
-    for word in words:
-        run = Run(Path(word)) if Path(word).is_dir() else find_run(results, word)
+    """By id, the first characters of it, or folder. Runs that differ in their seed alone have one label, and so one mean."""
+    runs = [Run(Path(word)) if Path(word).is_dir() else find_run(results, word) for word in words]
+    for run in runs:
         if not _there(run, wants):
             raise UserError(f"run={run.id} has no {wants}: start it again to let it go on")
-        config = run.stored()
-        found.append(Subject(run.id, f"{config.method.name} seed {config.seed}", run.results))
-    labels = [one.label for one in found]
-    return [replace(one, label=f"{one.label} {one.id[:6]}") if labels.count(one.label) > 1 else one for one in found]
+    labels = compare.labels([compare.of_folder(run) for run in runs], seeds=False)
+    return [Subject(run.id, label, run.results) for run, label in zip(runs, labels, strict=True)]
 
 
 def of_cells(study: Study, part: Part, results: Path, wants: str) -> list[Subject]:

@@ -1,6 +1,7 @@
 """A study's specification: configs/study/NAME.yaml -> `Study`.
 
     title: what the figure shows
+    measures: what of any runs   # the title in miniature, and where a user names the runs and gets a figure of his own
     source: {paper: ..., where: figure 3}
     figure: asam/fig3            # whose figure it is: the paper's folder, and a number
     study: toy                   # the module of sam_repro/study that measures it; default the file's own name
@@ -17,8 +18,8 @@ What comes out stands in results/figures/<paper>_<figure>/: numbers.json, and th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ BUDGETS = (PAPER, MINI)
 _WORD = (str, int, float)
 _PART: Kinds = {"takes": str, "settings": dict, "runs": dict}
 _STUDY: Kinds = _PART | {
-    "title": str, "source": dict, "figure": str, "study": str, "mini": dict, "claims": dict, "notes": list,
+    "title": str, "measures": str, "source": dict, "figure": str, "study": str, "mini": dict, "claims": dict, "notes": list,
 }  # fmt: skip
 _SOURCE: Kinds = {"paper": _WORD, "where": _WORD}
 _CLAIM: Kinds = {"says": str, "where": _WORD}
@@ -81,6 +82,24 @@ class Study:
     claims: Mapping[str, Claim]
     notes: tuple[str, ...]
     parts: Mapping[str, Part]
+    measures: str
+
+    def title_at(self, budget: str) -> str:
+        """The paper's nets and data are not the miniature's, whose caption says its own."""
+        return f"{self.measures}, in miniature" if budget == MINI else self.title
+
+    def of_named_runs(self, judged: Collection[str] = ()) -> Study:
+        """A figure of the user's own, which neither replaces the paper's nor stands in the report; of what the paper
+        says what could be judged."""
+        claims = {name: claim for name, claim in self.claims.items() if name in judged}
+        return replace(
+            self,
+            title=self.measures,
+            source="runs that were named",
+            figure=f"own/{self.name}",
+            claims=claims,
+            notes=(),
+        )
 
     @property
     def paper(self) -> str:
@@ -92,7 +111,7 @@ class Study:
         return self.parts[budget]
 
     def folder(self, results: Path, budget: str) -> Path:
-        return results / "figures" / (self.figure.replace("/", "_") + ("" if budget == PAPER else f".{budget}"))
+        return results / "figures" / (self.figure.replace("/", "_") + (f".{MINI}" if budget == MINI else ""))
 
 
 def names(configs: Path = CONFIGS) -> list[str]:
@@ -135,6 +154,7 @@ def load(name: str, configs: Path = CONFIGS) -> Study:
         claims={key: _claim(f"{where} claim {key}", claim) for key, claim in (fields.get("claims") or {}).items()},
         notes=tuple(map(str, fields.get("notes") or ())),
         parts=parts,
+        measures=fields.get("measures") or fields["title"],
     )
 
 

@@ -45,6 +45,10 @@ def test_a_study_measures_twice_the_same_and_leaves_runs_as_they_were(name: str,
     stored = once(name, trained)
     assert len(stored.runs) in (2, 4)
     assert stored.panels
+    assert sorted(file.name for file in (trained / f"figures/own_{name}").iterdir())[-1] == "numbers.json"
+    assert not (trained / "figures" / specs.load(name).figure.replace("/", "_")).exists(), "the paper's is another"
+    assert specs.load(name).measures in (trained / f"figures/own_{name}/figure.svg").read_text()
+    assert "epochs; " in stored.caption
     assert set(stored.claims) <= set(specs.load(name).claims)
     assert study(name, trained).text() == stored.text()
     assert before == {file: file.read_bytes() for file in (trained / "runs").rglob("*") if file.is_file()}
