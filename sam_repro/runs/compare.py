@@ -71,7 +71,7 @@ def differing(shown: Sequence[Shown]) -> list[str]:
 
 
 def labels(shown: Sequence[Shown], *, seeds: bool = True) -> list[str]:
-    """Each run's method, and what else tells it from the others here; without the seed, repetitions are called alike."""
+    """Each run's method, and what else tells it from the others; without the seed, repetitions are called alike."""
     fields = differing(shown)
     told_apart = ["seed"] if seeds and len({one.value("seed") for one in shown}) > 1 else []
     found = []

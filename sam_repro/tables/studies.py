@@ -34,7 +34,8 @@ BUDGETS = (PAPER, MINI)
 _WORD = (str, int, float)
 _PART: Kinds = {"takes": str, "settings": dict, "runs": dict}
 _STUDY: Kinds = _PART | {
-    "title": str, "measures": str, "source": dict, "figure": str, "study": str, "mini": dict, "claims": dict, "notes": list,
+    "title": str, "measures": str, "source": dict, "figure": str, "study": str, "mini": dict, "claims": dict,
+    "notes": list,
 }  # fmt: skip
 _SOURCE: Kinds = {"paper": _WORD, "where": _WORD}
 _CLAIM: Kinds = {"says": str, "where": _WORD}
