@@ -16,7 +16,7 @@ from sam_repro.tables.studies import Part, Study
 
 
 def of_words(words: Sequence[str], results: Path, wants: str) -> list[Subject]:
-    """By id, the first characters of it, or folder. Runs that differ in their seed alone have one label, so one mean."""
+    """By id, its first characters, or folder. Runs that differ in their seed alone have one label and one mean."""
     runs = [Run(Path(word)) if Path(word).is_dir() else find_run(results, word) for word in words]
     for run in runs:
         if not _there(run, wants):
