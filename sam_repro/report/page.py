@@ -9,6 +9,7 @@ from html import escape
 from pathlib import Path
 
 from sam_repro.report import curves, discrepancies_view, forest, page_cells, page_head, studies_view, text
+from sam_repro.report.laid_out import laid_out
 from sam_repro.report.page_head import short
 from sam_repro.report.page_parts import anchor_of, file_of, line, listing, sortable
 from sam_repro.report.render_md import notes
@@ -140,15 +141,15 @@ def _downloads(joined: Joined) -> str:
 
 
 def _grid(joined: Joined) -> str:
-    head = ["", *(column.label for column in joined.table.columns)]
+    layout = laid_out(joined)
     rows = []
-    for row in joined.table.rows:
-        cells = [_cell(joined, joined.result(row.id, column.id), column) for column in joined.table.columns]
-        rows.append(f'<tr><th scope="row">{escape(row.label)}</th>{"".join(cells)}</tr>')
-    return sortable(head, rows)
+    for beside, results in layout.lines:
+        cells = [_cell(joined, result, above) for result, above in zip(results, layout.head, strict=True)]
+        rows.append(f'<tr><th scope="row">{escape(beside.label)}</th>{"".join(cells)}</tr>')
+    return sortable(["", *(above.label for above in layout.head)], rows)
 
 
-def _cell(joined: Joined, result: Result, column: Line) -> str:
+def _cell(joined: Joined, result: Result, above: Line) -> str:
     ours = joined.measured(result)
     key = ours.mean if ours else result.cell.claim.mean
     count = f' <span class="soft">({result.succeeded}/{result.finished})</span>' if result.collapsed else ""
@@ -159,9 +160,9 @@ def _cell(joined: Joined, result: Result, column: Line) -> str:
         claimed = f"claimed {escape(text.claimed(result.cell.claim))}" if has_claim else "claim not at hand"
         if result.finished and has_claim:
             chip = f'<span class="chip {result.verdict.kind}">{escape(result.verdict.text)}</span>'
-    anchor = anchor_of(joined, result.cell.row, column.id)
+    anchor = anchor_of(joined, result.cell.row, result.cell.column)
     return (
-        f'<td data-label="{escape(column.label)}" data-value="{"" if key is None else f"{key:.6g}"}">'
+        f'<td data-label="{escape(above.label)}" data-value="{"" if key is None else f"{key:.6g}"}">'
         f'<a class="ours{"" if ours else " none"}" href="#{anchor}">{measured}{count}</a>'
         f'<span class="theirs">{claimed}</span>{chip}</td>'
     )

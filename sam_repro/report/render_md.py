@@ -1,10 +1,14 @@
-"""A table as Markdown: first as the paper lays it out, claimed → measured, then a line for each cell that has runs."""
+"""A table as Markdown: first as the paper lays it out, claimed → measured, then a line for each cell that has runs.
+
+Where the paper's layout has more than eight columns, rows and columns are swapped (`laid_out.py`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from sam_repro.report import text
+from sam_repro.report.laid_out import laid_out
 from sam_repro.tables.points import points, said
 from sam_repro.tables.results import Joined, Result
 from sam_repro.tables.table import Table
@@ -92,11 +96,9 @@ def _discrepancies(table: Table) -> list[str]:
 
 
 def _grid(joined: Joined) -> str:
-    rows = []
-    for row in joined.table.rows:
-        cells = [joined.result(row.id, column.id) for column in joined.table.columns]
-        rows.append([row.label, *(_both(joined, result) for result in cells)])
-    return grid(("", *(column.label for column in joined.table.columns)), rows)
+    layout = laid_out(joined)
+    rows = [[line.label, *(_both(joined, result) for result in cells)] for line, cells in layout.lines]
+    return grid(("", *(line.label for line in layout.head)), rows)
 
 
 def _both(joined: Joined, result: Result) -> str:

@@ -1,8 +1,12 @@
-"""A table as LaTeX (booktabs): a row of claims and a row of measurements for each row of the paper's."""
+"""A table as LaTeX (booktabs): a row of claims and a row of measurements for each row of the paper's.
+
+Where the paper's layout has more than eight columns, rows and columns are swapped (`laid_out.py`).
+"""
 
 from __future__ import annotations
 
 from sam_repro.report import text
+from sam_repro.report.laid_out import laid_out
 from sam_repro.report.render_md import heading, notes
 from sam_repro.tables.results import Joined
 
@@ -15,23 +19,22 @@ _ESCAPES = {
 
 
 def render(joined: Joined) -> str:
-    table = joined.table
+    table, layout = joined.table, laid_out(joined)
     lines = [
         r"\begin{table}",
         r"  \centering",
         rf"  \caption{{{escape(table.title)} ({escape(heading(joined))}; {escape(table.source)}).}}",
-        rf"  \begin{{tabular}}{{ll{'r' * len(table.columns)}}}",
+        rf"  \begin{{tabular}}{{ll{'r' * len(layout.head)}}}",
         r"    \toprule",
-        "    & & " + " & ".join(escape(column.label) for column in table.columns) + r" \\",
+        "    & & " + " & ".join(escape(line.label) for line in layout.head) + r" \\",
         r"    \midrule",
     ]
-    for row in table.rows:
-        cells = [joined.result(row.id, column.id) for column in table.columns]
+    for line, cells in layout.lines:
         claims = [escape(text.claimed(result.cell.claim)) for result in cells]
         ours = [escape(text.measured(joined.measured(result), text.decimals(result))) for result in cells]
         if not table.own:
-            lines.append(f"    {escape(row.label)} & claimed & " + " & ".join(claims) + r" \\")
-        lines.append(f"    {escape(row.label) if table.own else ''} & measured & " + " & ".join(ours) + r" \\")
+            lines.append(f"    {escape(line.label)} & claimed & " + " & ".join(claims) + r" \\")
+        lines.append(f"    {escape(line.label) if table.own else ''} & measured & " + " & ".join(ours) + r" \\")
     lines += [r"    \bottomrule", r"  \end{tabular}"]
     lines += [rf"  \par\footnotesize {escape(note)}" for note in notes(joined)]
     return "\n".join([*lines, r"\end{table}"]) + "\n"
