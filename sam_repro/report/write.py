@@ -10,7 +10,8 @@ from pathlib import Path
 from sam_repro.config.budget import names
 from sam_repro.errors import UserError
 from sam_repro.files.atomic import write_atomic
-from sam_repro.report import passes, render_data, render_md, render_tex, studies
+from sam_repro.report import bands, passes, render_data, render_md, render_tex, studies
+from sam_repro.report.laid_out import wide
 from sam_repro.report.page_parts import file_of
 from sam_repro.runs.entry import Entry
 from sam_repro.tables.plan import PAPER, Planned
@@ -72,7 +73,7 @@ def everything(
             if form in (None, name):
                 paths.append(results / f"{file_of(item)}.{name}")
                 _write(paths[-1], renderer(item))
-        if form is None and item.table.is_miniature and (picture := passes.render(item)):
+        if form is None and (picture := _picture(item)):
             paths.append(results / f"{file_of(item)}.svg")
             _write(paths[-1], picture)
     if form is None and page:
@@ -83,6 +84,14 @@ def everything(
         paths.append(results / "index.html")
         _write(paths[-1], html.render(found, entries, results))
     return paths
+
+
+def _picture(item: Joined) -> str | None:
+    """Accuracy over cost: of a miniature, and of a question of our own that has columns to compare."""
+    measured = {place for row in item.table.rows for place, _ in passes.shown(item, row.id)}
+    if item.table.is_miniature or (item.table.own and len(measured) > 1):
+        return bands.render(item) if wide(item) else passes.render(item)
+    return None
 
 
 def _write(path: Path, content: str) -> None:

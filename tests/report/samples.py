@@ -71,7 +71,13 @@ def made(results: Path, *overrides: str, top: float = 60.0) -> Run:
 
 
 def finish(
-    results: Path, planned: Planned, tops: Mapping[int, float | None], *, folders: bool = False, picks: int = 0
+    results: Path,
+    planned: Planned,
+    tops: Mapping[int, float | None],
+    *,
+    folders: bool = False,
+    picks: int = 0,
+    passes: float = 1000.0,
 ) -> None:
     """The cell's runs of these seeds end with these best accuracies; None is a collapsed run.
 
@@ -92,7 +98,7 @@ def finish(
             archive.keep(Run.at(results, run.id))
         else:
             metrics = of_images(config.dataset.classes)
-            summary = summarise(records, status, metrics=metrics, passes=1000.0, wall_seconds=60.0)
+            summary = summarise(records, status, metrics=metrics, passes=passes, wall_seconds=60.0)
         ledger.append(results, entry_of(Run.of(config, run.overrides), config, records, summary, ENV))
 
 
