@@ -88,8 +88,8 @@ def _table(joined: Joined, drawn: Mapping[str, str], places: page_cells.Places) 
         )
     elif joined.table.own:
         warning = (
-            '<p class="warn">A question of <b>our own</b>, in miniature: each row changes one choice of a default, and '
-            "no price carries over to another net.</p>"
+            '<p class="warn">A question of <b>our own</b>, in miniature: nobody claims these numbers, and none of '
+            "them carries over to another net.</p>"
         )
     elif joined.budget != "paper":
         warning = (
