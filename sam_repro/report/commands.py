@@ -57,7 +57,8 @@ def discrepancies(ref: str | None, form: str | None, results: Path) -> int:
     rows = load()
     shown = concerning(spec.load(ref).concerning(), rows) if ref else list(rows.values())
     own = [table for table in readable(spec.names())[0] if table.own]
-    measured = prices(write.joined(own, {"paper": _planned(own, "paper")}, entries_of(results), results))
+    planned = _planned([t for table in own for t in table.with_trials("paper")], "paper")
+    measured = prices(write.joined(own, {"paper": planned}, entries_of(results), results))
     if form == "json":
         print(json.dumps(discrepancies_view.records(shown, measured), indent=1, ensure_ascii=False))
     else:

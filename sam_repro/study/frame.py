@@ -96,7 +96,7 @@ def run(study: Study, given: Words) -> Stored:
     if check := getattr(module, "check", None):
         check(settings)
     subjects = _subjects(study, part, words, results, wants=module.RUNS)
-    budget, table = part.budget, part.runs and spec.load(part.runs.table).at(part.runs.budget)
+    budget, table = part.budget, spec.load(part.runs.table).at(part.runs.budget) if part.runs else None
     if {"run", "runs"} & words.keys():  # a figure of the user's own, which does not replace the paper's
         study, budget, table = study.of_named_runs(), NAMED, None
     said = dataclasses.asdict(settings)

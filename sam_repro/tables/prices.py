@@ -32,8 +32,8 @@ def prices(tables: Iterable[Joined]) -> dict[str, list[Price]]:
         labels = {row.id: row.label for row in joined.table.rows}
         for row in joined.table.rows:
             for result in (result for result in joined.results if result.cell.row == row.id):
-                if result.difference is None or result.cell.baseline is None:
-                    continue
+                if result.difference is None or result.cell.baseline is None or result.cell.baseline[0] == row.id:
+                    continue  # columns of a row differ in their method, not in what the row changes
                 price = Price(
                     row.label,
                     labels[result.cell.baseline[0]],

@@ -113,7 +113,6 @@ def test_tables_name_rows_that_exist_and_leave_out_none_that_concerns_them() -> 
         assert concerning(table.concerning(), rows) or table.not_run, f"{table.ref} names no row"
     named = {name for table in tables for name in table.concerning()}
     assert rows.keys() - named == {
-        "esam-mask", "fishersam-no-code", "fsam-adaptive",  # methods in no table
         "asam-v1-algorithm-1", "asam-toy-radius", "fsam-second-ocr",  # texts without a table
         "asam-theorem-2-eta", "rsam-theorem-1", "fsam-theorems",
     }  # fmt: skip
