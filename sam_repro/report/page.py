@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 
 from sam_repro.report import curves, discrepancies_view, forest, page_cells, page_head, studies_view, text
-from sam_repro.report.laid_out import laid_out
+from sam_repro.report.laid_out import laid_out, wide
 from sam_repro.report.page_head import short
 from sam_repro.report.page_parts import anchor_of, file_of, line, listing, sortable
 from sam_repro.report.render_md import notes
@@ -72,8 +72,8 @@ def _policy(style: str, script: str) -> str:
 
 
 def _drawn(joined: Joined, results: Path) -> dict[str, str]:
-    """Learning curves by the anchors of their panels."""
-    drawn = curves.panels(joined, results) if joined.any_run else {}
+    """Learning curves by the anchors of their panels. Twenty lines in a panel would tell nobody anything."""
+    drawn = curves.panels(joined, results) if joined.any_run and not wide(joined) else {}
     return {anchor_of(joined, row): panel for row, panel in drawn.items()}
 
 

@@ -9,7 +9,7 @@ from sam_repro.tables.points import Shown, by_chance
 from sam_repro.tables.results import Joined, Result
 from sam_repro.tables.said import Answer
 from sam_repro.tables.statistics import Sample
-from sam_repro.tables.table import STATISTICS, Claim
+from sam_repro.tables.table import STATISTICS, Claim, Line, Tune
 from sam_repro.tables.tuning import trial_column
 from sam_repro.tables.verdicts import AGREES, DIFFERS, OPPOSITE, SAME, UNDECIDED, Difference
 
@@ -104,11 +104,11 @@ def unit(joined: Joined) -> str:
     return "".join(f" {name}" for name in sorted({result.cell.unit for result in joined.results} - {""}))
 
 
-TRIAL = ("row", "trial", "on the validation split", "runs", "choice")
+TRIAL = ("row", "column", "trials, on the validation split", "runs", "chosen")
 
 
 def trials(joined: Joined) -> tuple[str, list[list[str]]] | None:
-    """How the values were chosen, in a sentence, and a line for each trial that was run."""
+    """How the values were chosen, in a sentence, and a line for each cell of which trials were run."""
     if joined.trials is None or joined.table.tune is None:
         return None
     tune, ran = joined.table.tune, [result for result in joined.trials.results if result.finished]
@@ -118,26 +118,25 @@ def trials(joined: Joined) -> tuple[str, list[list[str]]] | None:
         f"Values chosen by {tune.rule} on the validation split, {seeds} {', '.join(map(str, tune.seeds))}: {runs} of "
         f"{planned} trials ended, in {duration(sum(result.seconds for result in ran))}"
     )
-    labels = {line.id: line.label for line in (*joined.trials.table.rows, *joined.trials.table.columns)}
-    places = dict[str, str]()
-    for row in joined.table.rows:
-        for column in tune.columns:
-            chosen = set(joined.table.cell(row.id, column).overrides)
-            places |= {
-                f"{row.id} {trial_column(column, values)}": "chosen"
-                for values in tune.columns[column]
-                if chosen >= set(values) and joined.table.cell(row.id, column).why_not is None
-            }
-    return sentence, [
-        [
-            labels[r.cell.row],
-            labels[r.cell.column],
-            measured(joined.trials.measured(r), 2),
-            runs_of(r),
-            places.get(f"{r.cell.row} {r.cell.column}", ""),
-        ]
-        for r in ran
-    ]
+    cells = [(row, column) for row in joined.table.rows for column in joined.table.columns if column.id in tune.columns]
+    return sentence, [line for row, column in cells if (line := _of_cell(joined, joined.trials, tune, row, column))]
+
+
+def _of_cell(joined: Joined, trials: Joined, tune: Tune, row: Line, column: Line) -> list[str] | None:
+    """Its trials beside each other; None where none has ended."""
+    found = [(values, trials.result(row.id, trial_column(column.id, values))) for values in tune.columns[column.id]]
+    if not any(result.finished for _, result in found):
+        return None
+    cell = joined.table.cell(row.id, column.id)
+    told = [f"{_values(values)}: {measured(trials.measured(one), 2)}" for values, one in found if one.finished]
+    chosen = [_values(values) for values, _ in found if cell.why_not is None and set(values) <= set(cell.overrides)]
+    ended, planned = (sum(getattr(one, name) for _, one in found) for name in ("finished", "planned"))
+    return [row.label, column.label, "; ".join(told), f"{ended} of {planned}", ", ".join(chosen)]
+
+
+def _values(overrides: Sequence[str]) -> str:
+    """Of a trial: rho=0.1, not method.rho=0.1."""
+    return " ".join(f"{key.rpartition('.')[2]}={value}" for key, _, value in (o.partition("=") for o in overrides))
 
 
 def decimals(result: Result) -> int:

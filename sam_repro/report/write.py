@@ -34,11 +34,13 @@ def budgets(entries: Mapping[str, Entry], tables: Sequence[Table]) -> list[str]:
 
 
 def joined(tables: Sequence[Table], planned: Plans, entries: Mapping[str, Entry], results: Path) -> list[Joined]:
-    """Every table at every budget; of the budgets below the paper's only where there is a run."""
+    """Every table at every budget; of the budgets below the paper's only where there is a run, and none of our own
+    tables, which are small themselves."""
     found = [
         _joined(table.at(budget), cells, entries, budget, results)
         for table in tables
         for budget, cells in planned.items()
+        if budget == PAPER or not table.own
     ]
     return [item for item in found if item.budget == PAPER or item.any_run or len(planned) == 1]
 
