@@ -2,7 +2,7 @@
 
 Under torchrun or another launcher that sets RANK, this process is one rank among others and trains inline. Otherwise
 `runtime.ranks` processes are started here. Their rendezvous is a store that this process opens on a port the system
-chooses, so that two jobs never clash.
+chooses, so that two jobs never clash. Whatever several ranks do, a study for one, is started by `local_ranks`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -51,14 +52,22 @@ def launch(config: Config, overrides: Sequence[str] = ()) -> tuple[int, Run]:
             print("its line in the ledger was lost: written again", flush=True)
         return 0, run
     if one_of_many or config.runtime.ranks == 1:
-        from sam_repro.train import train
-
-        return train(run, config), run
-    return local_ranks(run, config), run
+        return _train(run, config), run
+    return local_ranks(partial(_train, run, config), config.runtime.ranks), run
 
 
-def local_ranks(run: Run, config: Config) -> int:
-    """One process a rank. The first that fails takes the others down and has its traceback shown, once."""
+def _train(run: Run, config: Config) -> int:
+    from sam_repro.train import train
+
+    return train(run, config)
+
+
+def local_ranks(work: Callable[[], int], ranks: int, *, listens: bool = True) -> int:
+    """One process a rank, which does the work. The first that fails takes the others down and has its traceback shown,
+    once.
+
+    listens: whether the work looks for signals and stops by itself. Else they end a rank as they end any program.
+    """
     from multiprocessing import get_context
 
     from torch._C._distributed_c10d import TCPStore
@@ -66,7 +75,6 @@ def local_ranks(run: Run, config: Config) -> int:
 
     from sam_repro.engine.company import told
 
-    ranks = config.runtime.ranks
     # A store that binds its port by itself listens on every interface of the machine.
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
@@ -75,7 +83,7 @@ def local_ranks(run: Run, config: Config) -> int:
     # A rank takes the mask over: what comes before it listens waits until it does.
     signal.pthread_sigmask(signal.SIG_BLOCK, signals.STOPPING)
     context = start_processes(  # type: ignore[no-untyped-call]
-        _rank, args=(run, config, store.port, mistakes), nprocs=ranks, join=False, start_method=START
+        _rank, args=(work, ranks, listens, store.port, mistakes), nprocs=ranks, join=False, start_method=START
     )
     assert context is not None
 
@@ -113,25 +121,25 @@ def local_ranks(run: Run, config: Config) -> int:
         signals.listen()
 
 
-def _rank(local: int, run: Run, config: Config, port: int, mistakes: Any) -> None:
-    """What a rank's process does; the environment is as torchrun would set it."""
-    ranks = str(config.runtime.ranks)
+def _rank(local: int, work: Callable[[], int], ranks: int, listens: bool, port: int, mistakes: Any) -> None:
+    """A rank's process; the environment is as torchrun would set it."""
     os.environ |= {
         "RANK": str(local),
         "LOCAL_RANK": str(local),
-        "WORLD_SIZE": ranks,
-        "LOCAL_WORLD_SIZE": ranks,
+        "WORLD_SIZE": str(ranks),
+        "LOCAL_WORLD_SIZE": str(ranks),
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
         "TORCHELASTIC_USE_AGENT_STORE": "True",
     }
     signals.begin()
-    signals.listen()
+    if listens:
+        signals.listen()
+    else:
+        signals.release()  # a process that was forked has its parent's
     signal.pthread_sigmask(signal.SIG_UNBLOCK, signals.STOPPING)
-    from sam_repro.train import train
-
     try:
-        code = train(run, config)
+        code = work()
     except UserError as mistake:
         mistakes.put(str(mistake))
         code = USER_ERROR

@@ -101,7 +101,7 @@ class Company(threading.Thread):
         self.end(LOST, lambda: print(text, end="", file=sys.stderr))
 
     def give_up(self, why: str, deaf: int) -> NoReturn:
-        said = f"{why}; the last checkpoint is kept, the same command goes on from it"
+        said = f"{why}; what was saved is kept, the same command goes on from it"
         self.end(LOST, lambda: complain(said, every_rank=True), deaf)
 
     def after_a_failed_collective(self) -> NoReturn:

@@ -91,6 +91,18 @@ class Ranks:
         if self.world > 1:
             self.start_sum(tensors).arrive()
 
+    def add_up(self, numbers: Sequence[float]) -> list[float]:
+        """Each number's sum over the ranks, in fp64."""
+        if self.world == 1:
+            return list(numbers)
+        sums = torch.tensor(numbers, dtype=torch.float64, device=self.device)
+        self.sum_([sums])
+        return [float(one) for one in sums]
+
+    def mine(self, things: Sequence[T]) -> Sequence[T]:
+        """This rank's share of what all ranks have: each thing is on one rank. It may be empty."""
+        return things[self.rank :: self.world]
+
     def start_sum(self, tensors: Sequence[Tensor]) -> Sum:
         """The same without waiting: they are replaced when it arrives. All ranks start their sums in one order."""
         started = Sum(tensors, self.device)
