@@ -21,9 +21,12 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from sam_repro.engine.ranks import Ranks
+
 Geometry = Literal["none", "elementwise", "filterwise"]
 Batches = Sequence[tuple[Tensor, Tensor]]
 Loss = Callable[[Tensor, Tensor], Tensor]  # (outputs, targets) -> the sum over the batch
+ALONE = Ranks(0, 1, torch.device("cpu"))  # without others nothing is added up, on whatever device
 MOMENTUM, RISES = 0.75, 0.75  # of APGD: its momentum, and the share of steps that must have risen
 
 
@@ -66,10 +69,14 @@ def total_norm(parts: Sequence[Tensor]) -> float:
 
 
 class Landscape:
-    """The mean loss of a model over some batches, as a function of e. `close` gives the weights back to the bit."""
+    """The mean loss of a model over some batches, as a function of e. `close` gives the weights back to the bit.
 
-    def __init__(self, model: nn.Module, batches: Batches, loss: Loss, norm: Norm) -> None:
-        self.model, self.batches, self.loss, self.norm = model, batches, loss, norm
+    Ranks have all of the batches, and compute the loss of a share of them each; what is found is the same on all.
+    """
+
+    def __init__(self, model: nn.Module, batches: Batches, loss: Loss, norm: Norm, ranks: Ranks = ALONE) -> None:
+        self.model, self.loss, self.norm, self.ranks = model, loss, norm, ranks
+        self.batches = ranks.mine(batches)
         self.total = sum(len(targets) for _, targets in batches)
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.start = [p.detach().clone() for p in self.parameters]
@@ -90,9 +97,9 @@ class Landscape:
     @torch.no_grad()
     def value(self, e: Sequence[Tensor] | None = None) -> float:
         self._move(e)
-        found = math.fsum(float(self.loss(self.model(x), y)) for x, y in self.batches) / self.total
+        found = math.fsum(float(self.loss(self.model(x), y)) for x, y in self.batches)
         self.close()
-        return found
+        return self._mean(found, [])
 
     def slope(self, e: Sequence[Tensor] | None = None) -> tuple[float, list[Tensor]]:
         """The loss and its gradient by e."""
@@ -103,7 +110,14 @@ class Landscape:
             torch._foreach_add_(sums, torch.autograd.grad(loss, self.parameters, materialize_grads=True))
             value += float(loss.detach())
         self.close()
-        return value / self.total, [g * scale / self.total for g, scale in zip(sums, self.scales, strict=True)]
+        value = self._mean(value, sums)
+        return value, [g * scale / self.total for g, scale in zip(sums, self.scales, strict=True)]
+
+    def _mean(self, loss: float, sums: Sequence[Tensor]) -> float:
+        """Of all ranks' losses; the tensors are replaced by their sums over the ranks."""
+        if sums:
+            self.ranks.sum_(sums)
+        return self.ranks.add_up([loss])[0] / self.total
 
 
 def one_step(land: Landscape, rho: float) -> list[Tensor]:
@@ -111,12 +125,12 @@ def one_step(land: Landscape, rho: float) -> list[Tensor]:
 
 
 def one_steps(
-    model: nn.Module, batches: Batches, loss: Loss, norm: Norm, radii: Sequence[float], m: int
+    model: nn.Module, batches: Batches, loss: Loss, norm: Norm, radii: Sequence[float], m: int, ranks: Ranks = ALONE
 ) -> list[float]:
     """m-sharpness by one step at each of some radii; the gradients are those of all of them."""
-    groups = [pair for x, y in batches for pair in zip(torch.split(x, m), torch.split(y, m), strict=True)]
+    groups = _groups(batches, m)
     sums = [0.0] * len(radii)
-    for group in groups:
+    for group in ranks.mine(groups):
         land = Landscape(model, [group], loss, norm)
         try:
             here, g = land.slope()
@@ -124,7 +138,12 @@ def one_steps(
                 sums[place] += len(group[1]) * (land.value(norm.steepest(g, rho)) - here)
         finally:
             land.close()
-    return [found / sum(len(y) for _, y in groups) for found in sums]
+    return [found / sum(len(y) for _, y in groups) for found in ranks.add_up(sums)]
+
+
+def _groups(batches: Batches, m: int) -> Batches:
+    """Of m samples each, and of a batch's rest."""
+    return [pair for x, y in batches for pair in zip(torch.split(x, m), torch.split(y, m), strict=True)]
 
 
 def apgd(land: Landscape, rho: float, steps: int, restarts: int, seed: int) -> float:
@@ -181,10 +200,18 @@ def _random(land: Landscape, rho: float, generator: torch.Generator) -> list[Ten
 
 
 def sharpness(
-    model: nn.Module, batches: Batches, loss: Loss, norm: Norm, rho: float, steps: int, restarts: int, seed: int
+    model: nn.Module,
+    batches: Batches,
+    loss: Loss,
+    norm: Norm,
+    rho: float,
+    steps: int,
+    restarts: int,
+    seed: int,
+    ranks: Ranks = ALONE,
 ) -> float:
     """By one step where steps is 0, else by APGD."""
-    land = Landscape(model, batches, loss, norm)
+    land = Landscape(model, batches, loss, norm, ranks)
     try:
         here = land.value()
         return (land.value(one_step(land, rho)) if steps == 0 else apgd(land, rho, steps, restarts, seed)) - here
@@ -202,13 +229,17 @@ def m_sharpness(
     steps: int,
     restarts: int,
     seed: int,
+    ranks: Ranks = ALONE,
 ) -> float:
-    """The mean over groups of m samples of each group's own sharpness; of all samples at once where m is None."""
+    """The mean over groups of m samples of each group's own sharpness; of all samples at once where m is None.
+
+    A group is one rank's alone: the ranks meet once, at the end.
+    """
     if m is None:
-        return sharpness(model, batches, loss, norm, rho, steps, restarts, seed)
-    groups = [pair for x, y in batches for pair in zip(torch.split(x, m), torch.split(y, m), strict=True)]
+        return sharpness(model, batches, loss, norm, rho, steps, restarts, seed, ranks)
+    groups = _groups(batches, m)
     found = [
         len(y) * sharpness(model, [(x, y)], loss, norm, rho, steps, restarts, seed + place)
-        for place, (x, y) in enumerate(groups)
+        for place, (x, y) in ranks.mine(list(enumerate(groups)))
     ]
-    return math.fsum(found) / sum(len(y) for _, y in groups)
+    return ranks.add_up([math.fsum(found)])[0] / sum(len(y) for _, y in groups)

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sam_repro.errors import UserError
 from sam_repro.report.figures.panel import Axis, Panel, Series
@@ -23,6 +23,9 @@ from sam_repro.runs.run import Run
 from sam_repro.study import ranks
 from sam_repro.study.frame import WEIGHTS, Job, Measured, Subject
 from sam_repro.study.ranks import Item
+
+if TYPE_CHECKING:
+    from sam_repro.engine.ranks import Ranks
 
 RUNS = WEIGHTS
 MEASURES: dict[str, tuple[float, Literal["none", "elementwise"]]] = {
@@ -68,7 +71,9 @@ def measure(job: Job[Settings]) -> Measured:
     if without := [one.id for one in job.runs if not kept_epochs(one)]:
         raise UserError(f"run={without[0]} kept no weights of its epochs: train it with loop.keep_every=10 force=true")
     job.parts.expect(len(models))
-    measured = [job.parts.get(f"{one.id} epoch {epoch}", partial(_measure, one, epoch, s)) for one, epoch in models]
+    measured = [
+        job.parts.get(f"{one.id} epoch {epoch}", partial(_measure, one, epoch, s, job.ranks)) for one, epoch in models
+    ]
     found = {name: [{**one, "values": one["values"][name]} for one in measured] for name in MEASURES}
     halves = [[run.id for run in job.runs[start::2]] for start in (0, 1)]
     ranked = {name: _ranked(values, halves, s) for name, values in found.items()}
@@ -83,14 +88,16 @@ def measure(job: Job[Settings]) -> Measured:
     return Measured(numbers, panels, _claims(ranked), caption)
 
 
-def _measure(subject: Subject, epoch: int, s: Settings) -> dict[str, Any]:
+def _measure(subject: Subject, epoch: int, s: Settings, ranks: Ranks | None) -> dict[str, Any]:
     """A model's sharpness of each kind, at each radius."""
     from sam_repro.study.ball import Norm, one_steps
     from sam_repro.study.stored import gap_of, open_subject
 
-    run = open_subject(subject, s.images, s.batch, epoch=epoch)
+    run = open_subject(subject, s.images, s.batch, ranks, epoch=epoch)
     norms = {name: Norm(p, geometry, s.eta) for name, (p, geometry) in MEASURES.items()}
-    values = {name: one_steps(run.model, run.batches, run.loss, norm, s.radii, s.m) for name, norm in norms.items()}
+    values = {
+        name: one_steps(run.model, run.batches, run.loss, norm, s.radii, s.m, run.ranks) for name, norm in norms.items()
+    }
     decay = run.config.base_optimizer.weight_decay
     return {"id": subject.id, "epoch": epoch, "decay": decay, "values": values, "gap": gap_of(subject, epoch)}
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import yaml
 from omegaconf import OmegaConf
@@ -39,11 +39,14 @@ from sam_repro.tables.studies import Part, Study
 from sam_repro.tables.table import Table
 from sam_repro.words import Words
 
+if TYPE_CHECKING:
+    from sam_repro.engine.ranks import Ranks
+
 S = TypeVar("S")
 NONE, RECORDS, WEIGHTS = "", "records", "weights"
 NAMED = "named"  # in place of a budget, of runs that the user named
 MOST_NETS = 3  # that a caption describes
-OF_THE_COMMAND = ("run", "runs", "budget", "results_dir")
+OF_THE_COMMAND = ("run", "runs", "budget", "results_dir", "ranks")
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ class Job(Generic[S]):
     runs: Sequence[Subject]
     parts: Parts
     table: Table | None = None  # whose cells the runs are
+    ranks: Ranks | None = None  # that share what is computed; None: one process
 
 
 @dataclass(frozen=True)
@@ -86,8 +90,26 @@ class Measured:
     runs: Sequence[Mapping[str, Any]] = field(default=())  # what is to be known of each run
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What is to be measured, its words checked. Ranks are sent it."""
+
+    study: Study
+    part: Part  # whose settings and time were asked for
+    budget: str
+    settings: Any
+    subjects: Sequence[Subject]
+    table: Table | None  # whose cells they are
+    results: Path
+
+
 def run(study: Study, given: Words) -> Stored:
     """Measure, and write numbers and picture."""
+    return measured(asked(study, given))
+
+
+def asked(study: Study, given: Words) -> Asked:
+    """Finds the mistakes in the words before torch is imported or a process started."""
     words = dict(given.settings)
     part, module = study.part(words.get("budget", PAPER)), import_module(f"sam_repro.study.{study.module}")
     results = Path(words.get("results_dir", "results"))
@@ -98,20 +120,33 @@ def run(study: Study, given: Words) -> Stored:
     subjects = _subjects(study, part, words, results, wants=module.RUNS)
     budget, table = part.budget, spec.load(part.runs.table).at(part.runs.budget) if part.runs else None
     if {"run", "runs"} & words.keys():  # a figure of the user's own, which does not replace the paper's
-        study, budget, table = study.of_named_runs(), NAMED, None
-    said = dataclasses.asdict(settings)
+        budget, table = NAMED, None
+    return Asked(study, part, budget, settings, subjects, table, results)
+
+
+def measured(asked: Asked, ranks: Ranks | None = None) -> Stored:
+    """The same on each rank; the main one writes."""
+    budget, subjects, results = asked.budget, asked.subjects, asked.results
+    study = asked.study.of_named_runs() if budget == NAMED else asked.study
+    module, main = import_module(f"sam_repro.study.{study.module}"), ranks is None or ranks.main
+    said = dataclasses.asdict(asked.settings)
     what = {"settings": said, "runs": [s.id for s in subjects], "code": file_sha256(Path(str(module.__file__)))}
-    parts = Parts(study.folder(results, budget), what)
-    print(f"{study.figure}: takes {part.takes} at its own settings, {part.budget} budget", file=sys.stderr, flush=True)
-    found: Measured = module.measure(Job(settings, subjects, parts, table))
+    parts = Parts(study.folder(results, budget), what, ranks=ranks)
+    if main:
+        at = f"at its own settings, {asked.part.budget} budget"
+        print(f"{study.figure}: takes {asked.part.takes} {at}", file=sys.stderr, flush=True)
+    found: Measured = module.measure(Job(asked.settings, subjects, parts, asked.table, ranks))
+    if ranks is not None:
+        found = dataclasses.replace(found, caption=f"{found.caption} Computed on {ranks.world} ranks.")
     looked_at = found.runs or [{"id": s.id, "label": s.label} for s in subjects]
     caption = f"{_made_of(budget, subjects)}; {found.caption}"
     stored = Stored(
         study.name, study.figure, budget, said, looked_at, caption, found.claims, found.panels, found.numbers
     )
-    for path in studies.write(study, stored, results):
-        print(path, file=sys.stderr)
-    parts.forget()
+    if main:
+        for path in studies.write(study, stored, results):
+            print(path, file=sys.stderr)
+        parts.forget()
     return stored
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 import torch
@@ -24,6 +24,8 @@ from sam_repro.engine.ranks import Ranks
 
 Matrix = Literal["hessian", "gauss_newton"]
 Loss = Callable[[Tensor, Tensor], Tensor]  # (outputs, targets) -> the sum over the batch
+Vector = NDArray[np.float64]
+T = TypeVar("T")
 
 
 @dataclass
@@ -44,7 +46,23 @@ class Products:
         self.parameters = list(self.named.values())
         self.size = sum(p.numel() for p in self.parameters)
 
-    def __call__(self, vector: NDArray[np.float64]) -> NDArray[np.float64]:
+    def led(self, iterate: Callable[[Callable[[Vector], Vector]], T]) -> T:
+        """What an iteration on products finds, on every rank.
+
+        The main rank alone iterates, and says each vector: the others answer. When an iteration ends is a matter of
+        rounding, and ranks that disagree of it would wait for ever; and the vectors that it keeps fill a memory.
+        """
+        if self.ranks.world == 1:
+            return iterate(self)
+        if self.ranks.main:
+            found = iterate(lambda vector: self(self.ranks.share(vector)))
+            self.ranks.share(None)
+            return self.ranks.share(found)  # type: ignore[no-any-return]
+        while (vector := self.ranks.share(None)) is not None:
+            self(vector)
+        return self.ranks.share(None)  # type: ignore[no-any-return]
+
+    def __call__(self, vector: Vector) -> Vector:
         self.count += 1
         parts = self._split(vector)
         sums = [torch.zeros_like(p) for p in self.parameters]
@@ -55,7 +73,7 @@ class Products:
         flat = torch.cat([part.reshape(-1) for part in sums]).div_(self.total)
         return flat.cpu().numpy().astype(np.float64)
 
-    def _split(self, vector: NDArray[np.float64]) -> list[Tensor]:
+    def _split(self, vector: Vector) -> list[Tensor]:
         whole = torch.from_numpy(np.ascontiguousarray(vector).reshape(-1))
         pieces = torch.split(whole, [p.numel() for p in self.parameters])
         return [piece.to(p).view_as(p) for piece, p in zip(pieces, self.parameters, strict=True)]

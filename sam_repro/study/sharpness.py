@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sam_repro.config.schema import Config
 from sam_repro.errors import UserError, hint
@@ -23,6 +23,9 @@ from sam_repro.report.studies import Judged
 from sam_repro.study import ranks
 from sam_repro.study.frame import WEIGHTS, Job, Measured, Subject
 from sam_repro.study.ranks import Item
+
+if TYPE_CHECKING:
+    from sam_repro.engine.ranks import Ranks
 
 RUNS = WEIGHTS
 GEOMETRIES = ("elementwise", "filterwise")
@@ -93,18 +96,18 @@ def measure(job: Job[Settings]) -> Measured:
 
 
 def _of(job: Job[Settings], subject: Subject, name: str) -> dict[str, Any]:
-    return job.parts.get(f"{subject.id} {name}", partial(_measure, subject, name, job.settings))
+    return job.parts.get(f"{subject.id} {name}", partial(_measure, subject, name, job.settings, job.ranks))
 
 
-def _measure(subject: Subject, name: str, s: Settings) -> dict[str, Any]:
+def _measure(subject: Subject, name: str, s: Settings, ranks: Ranks | None) -> dict[str, Any]:
     from sam_repro.study.ball import Landscape, Norm, average, m_sharpness
     from sam_repro.study.stored import gap_of, open_subject
 
     p, geometry, rho = s.measures()[name]
-    run = open_subject(subject, s.images, s.batch)
+    run = open_subject(subject, s.images, s.batch, ranks)
     norm = Norm(p, geometry, s.eta, s.biases)  # type: ignore[arg-type]
-    worst = m_sharpness(run.model, run.batches, run.loss, norm, rho, s.m, s.steps, s.restarts, s.seed)
-    draws = average(Landscape(run.model, run.batches, run.loss, norm), rho, s.draws, s.seed)
+    worst = m_sharpness(run.model, run.batches, run.loss, norm, rho, s.m, s.steps, s.restarts, s.seed, run.ranks)
+    draws = average(Landscape(run.model, run.batches, run.loss, norm, run.ranks), rho, s.draws, s.seed)
     facts = {**run.facts, "m": s.m, "maximiser": "one step" if s.steps == 0 else f"APGD, {s.steps} steps"}
     return {
         "id": subject.id,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from sam_repro.report.studies import Judged
 from sam_repro.study.frame import WEIGHTS, Job, Measured, Subject
 from sam_repro.study.lanczos import Probe, density, lanczos, largest
 from sam_repro.tables.statistics import Sample, sample
+
+if TYPE_CHECKING:
+    from sam_repro.engine.ranks import Ranks
 
 RUNS = WEIGHTS
 MATRICES = ("hessian", "gauss_newton")
@@ -76,7 +79,7 @@ def _run(job: Job[Settings], subject: Subject) -> dict[str, Any]:
 
     def products() -> Any:
         if not opened:
-            opened.append(_open(subject, s))
+            opened.append(_open(subject, s, job.ranks))
         return opened[0][0]
 
     def facts() -> dict[str, Any]:
@@ -85,12 +88,16 @@ def _run(job: Job[Settings], subject: Subject) -> dict[str, Any]:
 
     known = job.parts.get(f"{subject.id} facts", facts)
     size = known["parameters"]
-    top = job.parts.get(f"{subject.id} largest", lambda: largest(products(), size, s.top, s.tolerance, s.seed))
+
+    def eigenvalues() -> Any:
+        return products().led(lambda product: largest(product, size, s.top, s.tolerance, s.seed))
+
+    top = job.parts.get(f"{subject.id} largest", eigenvalues)
     probes = []
     for number in range(s.probes):
 
         def one(seed: int = s.seed * 1000 + number) -> list[Any]:
-            probe = lanczos(products(), size, s.steps, seed)
+            probe = products().led(lambda product: lanczos(product, size, s.steps, seed))
             return [probe.nodes.tolist(), probe.weights.tolist(), probe.trace]
 
         nodes, weights, trace = job.parts.get(f"{subject.id} probe {number}", one)
@@ -111,15 +118,14 @@ def _run(job: Job[Settings], subject: Subject) -> dict[str, Any]:
     }
 
 
-def _open(subject: Subject, s: Settings) -> tuple[Any, dict[str, Any]]:
-    from sam_repro.engine.ranks import Ranks
+def _open(subject: Subject, s: Settings, ranks: Ranks | None) -> tuple[Any, dict[str, Any]]:
     from sam_repro.study.products import Products
     from sam_repro.study.stored import open_subject
 
-    run = open_subject(subject, s.images, s.batch)
-    ranks = Ranks(0, 1, run.device)
+    run = open_subject(subject, s.images, s.batch, ranks)
     matrix: Any = s.matrix
-    return Products(run.model, run.batches, run.loss, run.count, matrix, ranks, s.keep_graphs), run.facts
+    mine = run.ranks.mine(run.batches)
+    return Products(run.model, mine, run.loss, run.count, matrix, run.ranks, s.keep_graphs), run.facts
 
 
 def _density(found: Sequence[dict[str, Any]], labels: Sequence[str], s: Settings) -> Panel:

@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sam_repro.errors import UserError
 from sam_repro.report.figures.panel import Axis, Panel, Series
@@ -24,6 +24,9 @@ from sam_repro.report.studies import Judged
 from sam_repro.study.frame import WEIGHTS, Job, Measured, Subject
 from sam_repro.tables.statistics import sample
 from sam_repro.tables.verdicts import minus
+
+if TYPE_CHECKING:
+    from sam_repro.engine.ranks import Ranks
 
 RUNS = WEIGHTS
 NOISES = ("isotropic", "kernel-wise")
@@ -68,7 +71,8 @@ def measure(job: Job[Settings]) -> Measured:
         for noise, variance, draws in lines(s):
             for draw in range(draws):
                 name = f"{subject.id} {noise} {variance:g} draw {draw}"
-                one = job.parts.get(name, partial(_along, subject, opened, noise, variance, draw, s))
+                measure = partial(_along, subject, opened, noise, variance, draw, s, job.ranks)
+                one = job.parts.get(name, measure)
                 found.setdefault((noise, variance), []).append({"id": subject.id, "draw": draw, **one})
     numbers = {f"{noise}, γ² = {variance:g}": values for (noise, variance), values in found.items()}
     panels = [_panel(noise, quantity, found, s) for quantity in QUANTITIES for noise in NOISES]
@@ -82,15 +86,17 @@ def measure(job: Job[Settings]) -> Measured:
     return Measured(numbers, panels, _claims(found, s), caption, runs)
 
 
-def _along(subject: Subject, opened: list[Any], noise: str, variance: float, draw: int, s: Settings) -> dict[str, Any]:
+def _along(
+    subject: Subject, opened: list[Any], noise: str, variance: float, draw: int, s: Settings, ranks: Ranks | None
+) -> dict[str, Any]:
     """Cosine and loss at each radius; the run is opened when its first part is missing."""
     from sam_repro.study.ball import Landscape, Norm, total_norm
     from sam_repro.study.stored import batch_statistics, open_subject
 
     if not opened:
-        run = open_subject(subject, s.images, s.batch)
+        run = open_subject(subject, s.images, s.batch, ranks)
         batch_statistics(run.model)
-        opened.append(Landscape(run.model, run.batches, run.loss, Norm(2.0, "none")))
+        opened.append(Landscape(run.model, run.batches, run.loss, Norm(2.0, "none"), run.ranks))
     land = opened[0]
     start = _noise(land.model, noise, math.sqrt(variance), 1000 * s.seed + draw)
     _, g = land.slope(start)

@@ -9,10 +9,10 @@ from sam_repro.errors import UserError
 from sam_repro.study.frame import Subject
 
 if TYPE_CHECKING:
-    import torch
     from torch import Tensor, nn
 
     from sam_repro.config.schema import Config
+    from sam_repro.engine.ranks import Ranks
     from sam_repro.study.sentences import Batches, Loss
 
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class Opened:
     config: Config
     model: nn.Module  # in evaluation mode, in the precision asked for
-    batches: Batches  # normalised images, without augmentation, and their labels; or pairs of sentences
+    batches: Batches  # of all ranks: normalised images, without augmentation, and labels; or pairs of sentences
     loss: Loss  # summed over a batch, without the smoothing that it was trained with
-    device: torch.device
+    ranks: Ranks  # which share the batches; on whose device they are
     facts: dict[str, Any]  # to be recorded with every number
 
     @property
@@ -31,10 +31,17 @@ class Opened:
 
 
 def open_subject(
-    subject: Subject, images: int, batch: int, *, double: bool = False, epoch: int | None = None
+    subject: Subject,
+    images: int,
+    batch: int,
+    ranks: Ranks | None,
+    *,
+    double: bool = False,
+    epoch: int | None = None,
 ) -> Opened:
     """Batch norm by its running statistics; `images` of the training half, the same share of each class.
 
+    ranks: those that have met; None: this process alone, on the device that the run was trained on.
     epoch: with the weights that loop.keep_every kept of it; None: with those of the end.
     """
     import torch
@@ -42,7 +49,7 @@ def open_subject(
     from sam_repro.config.reads import is_text
     from sam_repro.config.schema import AugmentConfig, BudgetConfig
     from sam_repro.data.loading import load
-    from sam_repro.engine.ranks import device_of
+    from sam_repro.engine.ranks import Ranks, device_of
     from sam_repro.runs.run import Run
     from sam_repro.tasks.classification.loss import loss_of
     from sam_repro.trained import trained
@@ -51,7 +58,8 @@ def open_subject(
     config = run.stored()
     if config.task is not None:
         raise UserError(f"run={run.id} is of another task: this study is of runs that classify images or translate")
-    device = device_of(config.runtime, 0)
+    ranks = ranks or Ranks(0, 1, device_of(config.runtime, 0))
+    device = ranks.device
     model = trained(config, run.weights if epoch is None else run.weights_of(epoch)).to(device).eval()
     dtype = torch.float64 if double else torch.float32
     model = model.to(dtype)
@@ -72,7 +80,7 @@ def open_subject(
 
         joined, pairs, loss_of_tokens = open_translator(config, model, images, batch)
         count = sum(len(targets) for _, targets in pairs)
-        return Opened(config, joined, pairs, loss_of_tokens, device, facts | {"images": count, "unit": "pairs"})
+        return Opened(config, joined, pairs, loss_of_tokens, ranks, facts | {"images": count, "unit": "pairs"})
     limit = min(images, config.dataset.train_images or images, config.budget.train_images or images)
     data = replace(config.dataset, train_images=limit, test_images=config.dataset.classes)
     train = load(data, AugmentConfig(crop=0, flip=False), BudgetConfig(), config.seed, device).train
@@ -84,7 +92,7 @@ def open_subject(
     def loss(outputs: Tensor, targets: Tensor) -> Tensor:
         return loss_of(config.loop.loss, outputs, targets, reduction="sum")
 
-    return Opened(config, model, batches, loss, device, facts | {"images": train.size})
+    return Opened(config, model, batches, loss, ranks, facts | {"images": train.size})
 
 
 def gap_of(subject: Subject, epoch: int | None = None) -> float:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from sam_repro.report.studies import Judged
 from sam_repro.study.frame import WEIGHTS, Job, Measured, Subject
 from sam_repro.tables.statistics import sample
 from sam_repro.tables.verdicts import minus
+
+if TYPE_CHECKING:
+    from sam_repro.engine.ranks import Ranks
 
 RUNS = WEIGHTS
 BEYOND = 0.25  # how far the line between two runs goes on behind each
@@ -61,12 +64,15 @@ def measure(job: Job[Settings]) -> Measured:
     for one in job.runs:
         for number in range(s.directions):
             found[one.label].append(
-                job.parts.get(f"{one.id} line {number}", partial(_line, one, s, 1000 * s.seed + number))
+                job.parts.get(f"{one.id} line {number}", partial(_line, one, s, 1000 * s.seed + number, job.ranks))
             )
     panels = [_lines(found, s)]
     numbers: dict[str, Any] = {"lines": found}
     if pairs:
-        ways = {other.label: job.parts.get(f"{a.id} {other.id}", partial(_between, a, other, s)) for a, other in pairs}
+        ways = {
+            other.label: job.parts.get(f"{a.id} {other.id}", partial(_between, a, other, s, job.ranks))
+            for a, other in pairs
+        }
         numbers["between"] = ways
         t = np.linspace(-BEYOND, 1 + BEYOND, s.points).tolist()
         series = [Series(label, t, values) for label, values in ways.items()]
@@ -75,7 +81,7 @@ def measure(job: Job[Settings]) -> Measured:
         grid = np.linspace(-s.span, s.span, s.plane).tolist()
         for label in labels:
             one = firsts[label]
-            z = job.parts.get(f"{one.id} plane", partial(_plane, one, s))
+            z = job.parts.get(f"{one.id} plane", partial(_plane, one, s, job.ranks))
             numbers.setdefault("planes", {})[label] = z
             middle = Series("trained weights", [0.0], [0.0], mark="points")
             field = Field(grid, grid, z, LEVELS, "loss")
@@ -109,32 +115,32 @@ def _direction(model: Any, seed: int) -> list[Any]:
     return found
 
 
-def _landscape(one: Subject, s: Settings) -> tuple[Any, Any]:
+def _landscape(one: Subject, s: Settings, ranks: Ranks | None) -> tuple[Any, Any]:
     from sam_repro.study.ball import Landscape, Norm
     from sam_repro.study.stored import open_subject
 
-    run = open_subject(one, s.images, s.batch)
-    return run, Landscape(run.model, run.batches, run.loss, Norm(2.0, "none"))
+    run = open_subject(one, s.images, s.batch, ranks)
+    return run, Landscape(run.model, run.batches, run.loss, Norm(2.0, "none"), run.ranks)
 
 
-def _line(one: Subject, s: Settings, seed: int) -> list[float]:
-    run, land = _landscape(one, s)
+def _line(one: Subject, s: Settings, seed: int, ranks: Ranks | None) -> list[float]:
+    run, land = _landscape(one, s, ranks)
     d = _direction(run.model, seed)
     return [_finite(land.value([a * part for part in d])) for a in np.linspace(-s.span, s.span, s.points).tolist()]
 
 
-def _plane(one: Subject, s: Settings) -> list[list[float]]:
-    run, land = _landscape(one, s)
+def _plane(one: Subject, s: Settings, ranks: Ranks | None) -> list[list[float]]:
+    run, land = _landscape(one, s, ranks)
     d, other = _direction(run.model, 1000 * s.seed), _direction(run.model, 1000 * s.seed + 1)
     grid = np.linspace(-s.span, s.span, s.plane).tolist()
     return [[_finite(land.value([a * x + b * y for x, y in zip(d, other, strict=True)])) for a in grid] for b in grid]
 
 
-def _between(one: Subject, other: Subject, s: Settings) -> list[float]:
+def _between(one: Subject, other: Subject, s: Settings, ranks: Ranks | None) -> list[float]:
     from sam_repro.study.stored import batch_statistics, open_subject
 
-    run, land = _landscape(one, s)
-    there = open_subject(other, s.images, s.batch).model
+    run, land = _landscape(one, s, ranks)
+    there = open_subject(other, s.images, s.batch, ranks).model
     far = [p.detach() for p in there.parameters() if p.requires_grad]
     if [p.shape for p in far] != [p.shape for p in land.start]:
         raise UserError(f"runs {one.id} and {other.id} are of different nets: set between=false")
