@@ -44,7 +44,7 @@ def command(body: Callable[[list[str]], int]) -> Main:
         except OSError as error:
             if error.errno not in FULL:
                 raise
-            complain(f"the disk is full ({error.filename}); make room and run the same command again")
+            complain(full_disk(error))
             return DISK_FULL
 
     return main
@@ -71,6 +71,10 @@ def end(code: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def full_disk(error: OSError) -> str:
+    return f"the disk is full ({error.filename}); make room and run the same command again"
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -75,6 +75,7 @@ LAYERS: tuple[tuple[str, int], ...] = (
     ("record", 3),
     ("data.fetch", 6), ("data", 4), ("models", 4), ("methods", 4), ("engine", 5), ("tasks", 5),
     ("runs.__main__", 7), ("runs", 4), ("tables", 5), ("report", 6), ("sweep", 6),
+    ("study.__main__", 8), ("study.several", 8),
     ("study", 7), ("bench", 7), ("leased", 7), ("trained", 7), ("train", 7), ("evaluate", 7), ("notebook", 8),
     ("launch", 8), ("sweep_and_show", 8), ("start", 9), ("cli", 10), ("__main__", 11),
 )  # fmt: skip

@@ -7,15 +7,18 @@ from importlib import import_module
 
 from sam_repro import signals
 from sam_repro.errors import USER_ERROR, UserError, command, hint
-from sam_repro.study import frame
+from sam_repro.study import frame, several
 from sam_repro.tables import studies
 from sam_repro.words import HELP, parse
 
 USAGE = """\
-usage: sam-repro study NAME [run=ID | runs=[ID,ID]] [SETTING=VALUE ...] [budget=mini] [results_dir=results] [--json]
+usage: sam-repro study NAME [run=ID | runs=[ID,ID]] [SETTING=VALUE ...] [budget=mini] [results_dir=results] [ranks=N]
+                       [--json]
 
 Measures a figure, judges what its paper says of it, and writes numbers.json and the picture (SVG, PNG, PDF) to
-results/figures/<paper>_<figure>/. Killed, it goes on when it is started again. NAME is one of these, or the figure:
+results/figures/<paper>_<figure>/. Killed, it goes on when it is started again. Of trained
+weights, ranks=N shares the work among N processes (a GPU each, where there are GPUs), and torchrun among its own. NAME
+is one of these, or the figure:
 """
 
 
@@ -30,6 +33,7 @@ def main(words: list[str]) -> int:
         raise UserError(f"no study {words[0]!r}, {hint(words[0], known)}")
     study, rest = known[words[0]], words[1:]
     module = import_module(f"sam_repro.study.{study.module}")
+    ranks = several.wanted(study.name, module.RUNS, rest)
     explores = getattr(module, "explores", None)  # words of a picture of one's own, beside the paper's figure
     if explores and explores(rest):
         return int(module.main(rest))
@@ -39,9 +43,7 @@ def main(words: list[str]) -> int:
     given = parse(rest, {"--json": False})
     if given.names:
         raise UserError(f"{given.names[0]!r} is not KEY=VALUE")
-    stored = frame.run(study, given)
-    print(frame.printed(study, stored, as_json="--json" in given.flags))
-    return 0
+    return several.run(frame.asked(study, given), ranks, as_json="--json" in given.flags)
 
 
 def _lines() -> list[str]:
