@@ -60,8 +60,9 @@ def _words(metric: str) -> str:
 
 
 def _axis(metric: str) -> Axis:
-    unit = "%" if metric.endswith(("accuracy", "top5")) else ""
-    return Axis(_words(metric), unit, log=metric.endswith("loss"))
+    of_loss = metric.endswith("loss")
+    unit = "nats" if of_loss else "%" if metric.endswith(("accuracy", "top5")) else ""
+    return Axis(_words(metric), unit, log=of_loss)
 
 
 def _claims(job: Job[Settings], found: dict[str, list[list[float]]]) -> dict[str, Judged]:

@@ -29,6 +29,7 @@ TITLES = {
 }
 # claim -> the columns of which the first is said to have less of the full gradient in its perturbation
 REMOVES = {"removes": ("fsam", "sam"), "removes_2rho": ("fsam_2rho", "sam_2rho")}
+COSINE = Axis("cosine", limits=(-1.0, 1.0))  # intervals of few runs reach beyond what there is
 
 
 @dataclass
@@ -54,7 +55,7 @@ def measure(job: Job[Settings]) -> Measured:
     for name, values in curves.items():
         whole = [(curve, run) for curve, run in zip(values, job.runs, strict=True) if len(curve) == len(at)]
         means[name] = averaged([curve for curve, _ in whole], [run for _, run in whole])
-    panels = [panel(title, Axis("cosine"), means[name], at) for name, title in TITLES.items()]
+    panels = [panel(title, COSINE, means[name], at) for name, title in TITLES.items()]
     first = max(1, round(job.settings.early * len(at)))
     claims = _removes(job, curves[ASCENT])
     if first < len(at):

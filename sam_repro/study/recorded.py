@@ -62,9 +62,12 @@ def as_numbers(means: Means) -> dict[str, list[list[float | None]]]:
 
 
 def counts(runs: Sequence[Subject]) -> str:
-    """ "n = 3 SAM, n = 3 F-SAM" """
+    """How many runs a line is the mean of: "n = 3 runs a line", or "n = 3 SAM, n = 2 F-SAM" where they differ."""
     labels = [one.label for one in runs]
-    return ", ".join(f"n = {labels.count(label)} {label}" for label in dict.fromkeys(labels))
+    found = {label: labels.count(label) for label in labels}
+    if len(set(found.values())) == 1:
+        return f"n = {len(labels) // len(found)} runs a line"
+    return ", ".join(f"n = {count} {label}" for label, count in found.items())
 
 
 def sign(found: Difference, better: int, what: str) -> Judged:
