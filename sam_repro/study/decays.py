@@ -20,9 +20,9 @@ from sam_repro.errors import UserError
 from sam_repro.report.figures.panel import Axis, Panel, Series
 from sam_repro.report.studies import Judged
 from sam_repro.runs.run import Run
-from sam_repro.study import ranks
+from sam_repro.study import correlation
+from sam_repro.study.correlation import Item
 from sam_repro.study.frame import WEIGHTS, Job, Measured, Subject
-from sam_repro.study.ranks import Item
 
 if TYPE_CHECKING:
     from sam_repro.engine.ranks import Ranks
@@ -108,7 +108,7 @@ def _items(values: Sequence[dict[str, Any]], runs: Sequence[str], place: int) ->
 
 def _best(values: Sequence[dict[str, Any]], runs: Sequence[str], count: int) -> int:
     """The radius by whose measure these runs' models rank best."""
-    found = [ranks.kendall(_items(values, runs, place)) for place in range(count)]
+    found = [correlation.kendall(_items(values, runs, place)) for place in range(count)]
     return max(range(count), key=lambda place: -2.0 if found[place] is None else float(found[place] or 0.0))
 
 
@@ -119,8 +119,8 @@ def _ranked(values: Sequence[dict[str, Any]], halves: Sequence[Sequence[str]], s
     for way, chosen_on, judged_on in ((FAIR, picked, judged), (PAPER, [*picked, *judged], [*picked, *judged])):
         place = _best(values, chosen_on, len(s.radii))
         items = _items(values, judged_on, place)
-        ends = ranks.interval(items, ranks.kendall, s.seed) or (None, None)
-        found[way] = {"rho": s.radii[place], "tau": ranks.kendall(items), "low": ends[0], "high": ends[1]}
+        ends = correlation.interval(items, correlation.kendall, s.seed) or (None, None)
+        found[way] = {"rho": s.radii[place], "tau": correlation.kendall(items), "low": ends[0], "high": ends[1]}
     return found
 
 

@@ -62,11 +62,11 @@ def as_numbers(means: Means) -> dict[str, list[list[float | None]]]:
 
 
 def counts(runs: Sequence[Subject]) -> str:
-    """How many runs a line is the mean of: "n = 3 runs a line", or "n = 3 SAM, n = 2 F-SAM" where they differ."""
+    """How many runs a line or bar is the mean of: "n = 3 runs each", or "n = 3 SAM, n = 2 F-SAM" where they differ."""
     labels = [one.label for one in runs]
     found = {label: labels.count(label) for label in labels}
     if len(set(found.values())) == 1:
-        return f"n = {len(labels) // len(found)} runs a line"
+        return f"n = {len(labels) // len(found)} run{'s' * (len(labels) > len(found))} each"
     return ", ".join(f"n = {count} {label}" for label, count in found.items())
 
 

@@ -20,9 +20,9 @@ from sam_repro.config.schema import Config
 from sam_repro.errors import UserError, hint
 from sam_repro.report.figures.panel import Axis, Panel, Series
 from sam_repro.report.studies import Judged
-from sam_repro.study import ranks
+from sam_repro.study import correlation
+from sam_repro.study.correlation import Item
 from sam_repro.study.frame import WEIGHTS, Job, Measured, Subject
-from sam_repro.study.ranks import Item
 
 if TYPE_CHECKING:
     from sam_repro.engine.ranks import Ranks
@@ -127,11 +127,15 @@ def _ranked(values: Sequence[Mapping[str, Any]], kind: str, seed: int) -> dict[s
     """Row of the paper's table -> [coefficient, ends of its interval]."""
     items = [Item(one["id"], one[kind], one["gap"], one["axes"]) for one in values]
     rows: dict[str, Callable[[Sequence[Item]], float | None]]
-    rows = {WHOLE: ranks.kendall, **{axis: partial(ranks.granulated, axis=axis) for axis in AXES}, MEAN: ranks.psi}
+    rows = {
+        WHOLE: correlation.kendall,
+        **{axis: partial(correlation.granulated, axis=axis) for axis in AXES},
+        MEAN: correlation.psi,
+    }
     found = dict[str, list[float | None]]()
     for row, statistic in rows.items():
         value = statistic(items)
-        ends = ranks.interval(items, statistic, seed) if value is not None else None
+        ends = correlation.interval(items, statistic, seed) if value is not None else None
         found[row] = [value, *(ends or (None, None))]
     return found
 

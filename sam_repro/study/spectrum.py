@@ -21,7 +21,9 @@ from sam_repro.report.figures.panel import Axis, Panel, Series
 from sam_repro.report.studies import Judged
 from sam_repro.study.frame import WEIGHTS, Job, Measured, Subject
 from sam_repro.study.lanczos import Probe, density, lanczos, largest
+from sam_repro.study.recorded import counts, sign
 from sam_repro.tables.statistics import Sample, sample
+from sam_repro.tables.verdicts import minus
 
 if TYPE_CHECKING:
     from sam_repro.engine.ranks import Ranks
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 RUNS = WEIGHTS
 MATRICES = ("hessian", "gauss_newton")
 POINTS = 200  # of a density's curve
+BARS = {"lambda_1": "largest eigenvalue λ1", "ratio": "λ1 / λ5", "trace": "trace"}
 FLOOR = 1e-6  # of a density's axis
 
 
@@ -62,15 +65,13 @@ def measure(job: Job[Settings]) -> Measured:
     found = [_run(job, subject) for subject in job.runs]
     labels = list(dict.fromkeys(one["label"] for one in found))
     values = {
-        label: {
-            name: sample([one[name] for one in found if one["label"] == label])
-            for name in ("lambda_1", "ratio", "trace")
-        }
+        label: {name: sample([one[name] for one in found if one["label"] == label]) for name in BARS}
         for label in labels
     }
     panels = [_density(found, labels, s), *_bars(labels, values)]
     numbers = {"runs": [{k: v for k, v in one.items() if k != "probes"} for one in found]}
-    return Measured(numbers, panels, _claims(values), _caption(s, found, labels), [one["facts"] for one in found])
+    facts = [one["facts"] for one in found]
+    return Measured(numbers, panels, _claims(job.runs, found), _caption(s, job.runs, facts[0]), facts)
 
 
 def _run(job: Job[Settings], subject: Subject) -> dict[str, Any]:
@@ -155,40 +156,33 @@ def _density(found: Sequence[dict[str, Any]], labels: Sequence[str], s: Settings
 
 def _bars(labels: Sequence[str], values: dict[str, dict[str, Sample | None]]) -> list[Panel]:
     panels = []
-    for name, title in (("lambda_1", "largest eigenvalue λ1"), ("ratio", "λ1 / λ5")):
-        samples = [values[label][name] for label in labels]
-        means = [one.mean if one else None for one in samples]
-        lows = [one.low if one and one.low is not None else mean for one, mean in zip(samples, means, strict=True)]
-        highs = [one.high if one and one.high is not None else mean for one, mean in zip(samples, means, strict=True)]
-        places = [float(place) for place in range(len(labels))]
-        series = [Series(title, places, means, lows, highs)]
-        panels.append(Panel("bars", title, Axis("", ticks=tuple(labels)), Axis(title), series))
+    for name, title in BARS.items():
+        series = []
+        for label in labels:
+            if one := values[label][name]:
+                low, high = (one.mean if end is None else end for end in (one.low, one.high))
+                series.append(Series(label, [0.0], [one.mean], [low], [high]))
+        panels.append(Panel("bars", title, Axis("", ticks=("",)), Axis(title), series))
     return panels
 
 
-def _claims(values: dict[str, dict[str, Sample | None]]) -> dict[str, Judged]:
-    """Where the runs are SAM's and F-SAM's; of one seed each nothing is decided."""
-    found = {}
-    sam, fsam = (next((values[label] for label in values if label.endswith(name)), None) for name in (" SAM", "F-SAM"))
-    sam = sam or values.get("SAM")
+def _claims(runs: Sequence[Subject], found: Sequence[dict[str, Any]]) -> dict[str, Judged]:
+    """Where the runs are a table's cells of SAM and F-SAM; of one seed each nothing is decided."""
+    judged = {}
     for claim, name in (("smaller_lambda", "lambda_1"), ("smaller_ratio", "ratio")):
-        one, other = (fsam or {}).get(name), (sam or {}).get(name)
-        if one is None or other is None:
-            continue
-        apart = None
-        if one.low is not None and one.high is not None and other.low is not None and other.high is not None:
-            apart = True if one.high < other.low else False if other.high < one.low else None
-        text = f"{one.mean:.4g} for F-SAM (n = {one.n}), {other.mean:.4g} for SAM (n = {other.n})"
-        found[claim] = Judged(apart, text)
-    return found
+        fsam, sam = (
+            {place: one[name] for place, (run, one) in enumerate(zip(runs, found, strict=True)) if run.column == column}
+            for column in ("fsam", "sam")
+        )
+        if difference := minus(fsam, sam):
+            judged[claim] = sign(difference, -1, f"{BARS[name]} of F-SAM less SAM's")
+    return judged
 
 
-def _caption(s: Settings, found: Sequence[dict[str, Any]], labels: Sequence[str]) -> str:
-    counts = ", ".join(f"n = {sum(one['label'] == label for one in found)} {label}" for label in labels)
-    facts = found[0]["facts"]
+def _caption(s: Settings, runs: Sequence[Subject], facts: dict[str, Any]) -> str:
     images = f"{facts['images']} training {facts.get('unit', 'images')}"
     return (
-        f"{counts}; {images} without augmentation, batch norm by running statistics, no label "
+        f"{counts(runs)}; {images} without augmentation, batch norm by running statistics, no label "
         f"smoothing, no weight decay, {facts['precision']}. Density of the first run of each: {s.probes} starts of "
         f"{s.steps} steps, band: standard error; stems: the {s.top} largest. Bars: mean, 95 % interval over runs. "
         f"Seed {s.seed}."

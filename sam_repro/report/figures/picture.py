@@ -51,7 +51,7 @@ def draw(name: str, title: str, caption: str, panels: Sequence[Panel]) -> dict[s
 def _figure(title: str, caption: str, panels: Sequence[Panel]) -> Figure:
     from matplotlib import pyplot as plt
 
-    columns = min(MOST, len(panels))
+    columns = 2 if len(panels) == 4 else min(MOST, len(panels))
     rows = math.ceil(len(panels) / columns)
     width = max(2, columns) * WIDTH
     styles = looks(panels)
