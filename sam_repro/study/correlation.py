@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sam_repro.report.figures.panel import Axis, Panel, Series
+
 DRAWS = 1000
 COVERAGE = 0.95
 
@@ -66,3 +68,16 @@ def interval(
         return None
     low, high = np.quantile(found, [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
     return float(low), float(high)
+
+
+def panels(measured: Mapping[str, tuple[Sequence[float], Sequence[float]]], point: str, forest: Panel) -> list[Panel]:
+    """A scatter of each measure with the gap, and the forest below the first, where its long names have room.
+
+    A measure runs over magnitudes, so its axis is logarithmic where it can be. `point`: what a point is.
+    """
+    gap = Axis("generalization gap", "points")
+    scatters = [
+        Panel("scatter", name, Axis("sharpness", "nats", log=min(x) > 0), gap, [Series(point, x, y)])
+        for name, (x, y) in measured.items()
+    ]
+    return [*scatters[:3], forest, *scatters[3:]]

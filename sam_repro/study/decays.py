@@ -78,7 +78,12 @@ def measure(job: Job[Settings]) -> Measured:
     halves = [[run.id for run in job.runs[start::2]] for start in (0, 1)]
     ranked = {name: _ranked(values, halves, s) for name, values in found.items()}
     numbers = {"models": measured, "ranks": ranked}
-    panels = [*(_scatter(name, found[name], ranked[name], s) for name in MEASURES), _forest(ranked)]
+    at = {name: s.radii.index(ranked[name][FAIR]["rho"]) for name in MEASURES}
+    points = {
+        name: ([one["values"][at[name]] for one in values], [one["gap"] for one in values])
+        for name, values in found.items()
+    }
+    panels = correlation.panels(points, "a model", _forest(ranked))
     caption = (
         f"n = {len(job.runs)} runs, {len(models)} models; {s.images} training {job.runs[0].unit} without augmentation, "
         f"batch norm by running statistics, no label smoothing, no weight decay; m = {s.m}, one step, T elementwise, "
@@ -142,12 +147,6 @@ def _claims(ranked: dict[str, dict[str, Any]]) -> dict[str, Judged]:
 def _said(one: dict[str, Any]) -> str:
     ends = "" if one["low"] is None else f" [{one['low']:.3f}, {one['high']:.3f}]"
     return f"τ = {one['tau']:.3f}{ends} at ρ = {one['rho']:g}"
-
-
-def _scatter(name: str, values: Sequence[dict[str, Any]], ranked: dict[str, Any], s: Settings) -> Panel:
-    place = s.radii.index(ranked[FAIR]["rho"])
-    series = Series("a model", [one["values"][place] for one in values], [one["gap"] for one in values])
-    return Panel("scatter", name, Axis("sharpness", "nats"), Axis("generalization gap", "points"), [series])
 
 
 def _forest(ranked: dict[str, dict[str, Any]]) -> Panel:

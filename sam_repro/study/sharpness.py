@@ -89,7 +89,8 @@ def measure(job: Job[Settings]) -> Measured:
     }
     facts = [one["facts"] for one in next(iter(found.values()))]
     numbers = {"runs": {name: [_bare(one) for one in values] for name, values in found.items()}, "ranks": tables}
-    panels = [_scatter(name, values) for name, values in found.items()] + [_forest(tables["worst"])]
+    points = {name: ([one["worst"] for one in of], [one["gap"] for one in of]) for name, of in found.items()}
+    panels = correlation.panels(points, "a run", _forest(tables["worst"]))
     return Measured(
         numbers, panels, _claims(tables["worst"]), _caption(s, len(job.runs), facts[0].get("unit", "images")), facts
     )
@@ -162,11 +163,6 @@ def _claims(table: Mapping[str, Mapping[str, Sequence[float | None]]]) -> dict[s
 
 def _ends(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else f" [{low:.3f}, {high:.3f}]"
-
-
-def _scatter(name: str, values: Sequence[Mapping[str, Any]]) -> Panel:
-    series = Series("a run", [one["worst"] for one in values], [one["gap"] for one in values])
-    return Panel("scatter", name, Axis("sharpness", "nats"), Axis("generalization gap", "points"), [series])
 
 
 def _forest(table: Mapping[str, Mapping[str, Sequence[float | None]]]) -> Panel:
