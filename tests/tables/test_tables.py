@@ -412,6 +412,16 @@ def same_file(kept: Path, content: bytes) -> bool:
     return old.size == new.size and max(high for _, high in ImageChops.difference(old, new).getextrema()) <= 1
 
 
+def test_the_numbers_at_the_top_of_the_readme_are_those_of_the_ledger() -> None:
+    made = (ROOT / "results/tables/asam/6.mini.md").read_text(encoding="utf-8")
+    head = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Train something")[0].replace("**", "")
+    shown = [line for line in head.splitlines() if " ± " in line]
+    assert len(shown) == 3
+    for line in shown:
+        noise, _, cells = line.removeprefix("| ").partition(" | ")
+        assert f"\n| {'no' if noise == 'none' else noise} label noise | {cells}\n" in made
+
+
 def test_the_committed_tables_are_those_of_the_committed_ledger(tmp_path: Path) -> None:
     """A changed claim, footnote or recipe shows in results/ with the commit that changes it: `make tables`."""
     kept = ROOT / "results"
