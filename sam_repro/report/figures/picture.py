@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 3.5, 3.0  # inches of a panel
 MOST = 3  # panels side by side
+FEW_DECADES = 300  # times as much at the one end of an axis as at the other
 LINE, KEY = 0.135, 0.19  # inches of a line of the caption, of the legend
 # A date or a version would make other bytes of the same figure.
 METADATA: dict[str, dict[str, None]] = {
@@ -99,7 +100,21 @@ def _side(axis: Axes, side: str, wanted: Axis) -> None:
     axis.set(**change)
     if wanted.log:
         axis.set(**{f"{side}scale": "log"})
+        _magnitudes(axis, side)
     if wanted.limits is not None:
         axis.set(**{f"{side}lim": tuple(wanted.limits)})
     if wanted.ticks:
         axis.set(**{f"{side}ticks": range(len(wanted.ticks)), f"{side}ticklabels": list(wanted.ticks)})
+
+
+def _magnitudes(axis: Axes, side: str) -> None:
+    """Ticks of a logarithmic axis: powers of ten, or where it runs over few of them 1, 2, 5, 10, 20, ... as one writes
+    them. The usual ones name every minor tick of a short axis, on top of each other."""
+    from matplotlib import ticker
+
+    line = axis.xaxis if side == "x" else axis.yaxis
+    line.set_minor_formatter(ticker.NullFormatter())
+    low, high = sorted(axis.get_xlim() if side == "x" else axis.get_ylim())
+    if low > 0 and high / low < FEW_DECADES:
+        line.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+        line.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
