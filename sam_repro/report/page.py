@@ -11,7 +11,7 @@ from pathlib import Path
 from sam_repro.report import curves, discrepancies_view, forest, page_cells, page_head, studies_view, text
 from sam_repro.report.laid_out import laid_out, wide
 from sam_repro.report.page_head import short
-from sam_repro.report.page_parts import anchor_of, file_of, line, listing, sortable
+from sam_repro.report.page_parts import anchor_of, file_of, line, listing, picture, sortable
 from sam_repro.report.render_md import notes
 from sam_repro.runs.entry import Entry
 from sam_repro.tables import discrepancies
@@ -49,9 +49,9 @@ def render(tables: Sequence[Joined], entries: Mapping[str, Entry], results: Path
             page_head.render(tables, entries, more),
             curves.grids(),
             "<main>",
-            *(_table(joined, drawn, places) for joined, drawn in panels[: len(run)]),
+            *(_table(joined, drawn, places, results) for joined, drawn in panels[: len(run)]),
             page_cells.section([*run, *rest], places),
-            *(_table(joined, drawn, places) for joined, drawn in panels[len(run) :]),
+            *(_table(joined, drawn, places, results) for joined, drawn in panels[len(run) :]),
             studies_view.section(results) if of_papers else "",
             discrepancies_view.section(list(compared.values()), prices(tables)),
             _cost(entries),
@@ -63,11 +63,12 @@ def render(tables: Sequence[Joined], entries: Mapping[str, Entry], results: Path
 
 
 def _policy(style: str, script: str) -> str:
-    """Nothing but this very style and this very script; whatever a ledger's line may hold, it is text."""
+    """Nothing but this very style, this very script and pictures beside it; whatever a ledger's line may hold, it is
+    text."""
     style_hash, script_hash = (b64encode(sha256(part.encode()).digest()).decode() for part in (style, script))
     return (
-        f"default-src 'none'; style-src 'sha256-{style_hash}'; script-src 'sha256-{script_hash}'; base-uri 'none'; "
-        "form-action 'none'"
+        f"default-src 'none'; img-src 'self'; style-src 'sha256-{style_hash}'; script-src 'sha256-{script_hash}'; "
+        "base-uri 'none'; form-action 'none'"
     )
 
 
@@ -77,7 +78,7 @@ def _drawn(joined: Joined, results: Path) -> dict[str, str]:
     return {anchor_of(joined, row): panel for row, panel in drawn.items()}
 
 
-def _table(joined: Joined, drawn: Mapping[str, str], places: page_cells.Places) -> str:
+def _table(joined: Joined, drawn: Mapping[str, str], places: page_cells.Places, results: Path) -> str:
     table, links = joined.table, page_cells.rows_of(places, joined.table.discrepancies)
     name = f"{shown_papers([table.paper])[table.paper].name}, {short(joined)}"
     warning = ""
@@ -102,6 +103,7 @@ def _table(joined: Joined, drawn: Mapping[str, str], places: page_cells.Places) 
         _grid(joined)
         if joined.any_run
         else f"<details><summary>Nothing run yet: the claims</summary>{_grid(joined)}</details>",
+        picture(results / f"{file_of(joined)}.svg", results, f"{table.title}: accuracy over cost"),
         _points(joined),
         listing(notes(joined)),
         f'<p id="{anchor_of(joined)}-rows">Paper against code, every cell: {links}.</p>' if links else "",

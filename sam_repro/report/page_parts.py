@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
+from pathlib import Path
 
 from sam_repro.report.text import NONE
 from sam_repro.tables.plan import PAPER
@@ -44,6 +45,18 @@ def line(
         found.append(f"<td{named}{number}>{f'<span>{cell}</span>' if labels else cell}</td>")
     place = f' id="{escape(anchor)}"' if anchor else ""
     return f"<tr{place}>{''.join(found)}</tr>"
+
+
+def picture(file: Path, results: Path, words: str) -> str:
+    """A picture that lies beside the page, which would be too large with all inside; nothing where it is not there."""
+    try:
+        with file.open(encoding="utf-8") as drawn:
+            size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', drawn.read(1000))
+    except FileNotFoundError:
+        return ""
+    room = f' width="{float(size[1]):.0f}" height="{float(size[2]):.0f}"' if size else ""
+    source = file.relative_to(results).as_posix()
+    return f'<img class="picture" loading="lazy" src="{escape(source)}"{room} alt="{escape(words)}">'
 
 
 def anchor_of(joined: Joined, *names: str) -> str:

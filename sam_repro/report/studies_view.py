@@ -10,8 +10,7 @@ from typing import Any
 
 from sam_repro.errors import USER_ERROR, UserError
 from sam_repro.report import studies
-from sam_repro.report.figures import svg
-from sam_repro.report.page_parts import listing
+from sam_repro.report.page_parts import listing, picture
 from sam_repro.tables import spec
 from sam_repro.tables.plan import PAPER
 from sam_repro.tables.studies import Study, load_all, of_figure
@@ -107,7 +106,7 @@ def section(results: Path) -> str:
 
 def _one(study: Study, stored: studies.Stored, results: Path) -> str:
     file = study.folder(results, stored.budget) / f"{studies.PICTURE}.svg"
-    drawn = svg.inline(file.read_text(encoding="utf-8")) if file.is_file() else ""
+    drawn = picture(file, results, f"{study.title_at(stored.budget)}. {stored.caption}")
     small = "" if stored.budget == PAPER else '<p class="warn">In <b>miniature</b>: it judges no level.</p>'
     chips = "".join(_claim(study, name, one) for name, one in stored.claims.items() if name in study.claims)
     folder = f"figures/{file.parent.name}"
@@ -115,7 +114,7 @@ def _one(study: Study, stored: studies.Stored, results: Path) -> str:
         f'<a href="{folder}/{name}">{name}</a>'
         for name in (studies.FILE, *(f"{studies.PICTURE}.{form}" for form in ("svg", "png", "pdf")))
     )
-    return f'{small}<div class="figure study">{drawn}</div><ul class="notes">{chips}</ul><p class="soft">{links}</p>'
+    return f'{small}{drawn}<ul class="notes">{chips}</ul><p class="soft">{links}</p>'
 
 
 def _claim(study: Study, name: str, one: studies.Judged) -> str:

@@ -12,13 +12,19 @@ from sam_repro.report.figures.style import FAINT, INK, Look
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+FEW = 8  # lines, each with its value; many of them show a slope, and values would only cover it
+
 
 def draw(axis: Axes, panel: Panel, looks: Mapping[str, Look]) -> None:
     axis.grid(visible=False)
     if panel.field:
         levels = sorted(numbers(panel.field.levels))
         z = [numbers(row) for row in panel.field.z]
-        axis.contour(numbers(panel.field.x), numbers(panel.field.y), z, levels=levels, colors=FAINT, linewidths=0.5)
+        lines = axis.contour(
+            numbers(panel.field.x), numbers(panel.field.y), z, levels=levels, colors=FAINT, linewidths=0.5
+        )
+        if len(levels) <= FEW:
+            axis.clabel(lines, fmt="%g", fontsize=6, colors=INK)
     for series in panel.series:
         look = looks[series.label]
         x, y = numbers(series.x), numbers(series.y)

@@ -1,7 +1,7 @@
 """matplotlib's SVG made fit for a page: ink of the reader's colour, no style attributes, nothing but what is drawn.
 
-A page's content policy lets no style attribute through, and a dark screen has no black ink. So styles become plain
-attributes, ink becomes `currentColor`, and a style sheet of one rule, which a page leaves out, says what that is.
+A dark screen has no black ink. So styles become plain attributes, ink becomes `currentColor`, and a style sheet of one
+rule says what that is.
 """
 
 from __future__ import annotations
@@ -46,11 +46,6 @@ def _ungrouped(source: str) -> str:
         else:
             kept.append(part)
     return "".join(kept)
-
-
-def inline(source: str) -> str:
-    """As it stands in a page, whose own style sheet says what its colour is."""
-    return source.replace(SHEET, "").strip()
 
 
 def _attributes(style: str) -> str:
