@@ -116,7 +116,7 @@ def test_nothing_is_clipped(page: Path) -> None:
         for width in WIDTHS:
             shape(window, width)
             assert window.run("return document.documentElement.scrollWidth <= innerWidth"), width
-            everything = "document.querySelectorAll('td, th, .forest svg, .filter > *, code')"
+            everything = "document.querySelectorAll('td, th, .forest svg, .filter > *, code, .picture')"
             assert window.run(f"return [...{everything}].filter({beyond}).map(e => e.textContent)") == [], width
 
 
