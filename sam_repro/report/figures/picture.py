@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 3.5, 3.0  # inches of a panel
 MOST = 3  # panels side by side
+PLACES = 4  # of a position in the figure, whose width is 1
 FEW_DECADES = 300  # times as much at the one end of an axis as at the other
 LINE, KEY = 0.135, 0.19  # inches of a line of the caption, of the legend
 # A date or a version would make other bytes of the same figure.
@@ -81,7 +82,21 @@ def _figure(title: str, caption: str, panels: Sequence[Panel]) -> Figure:
         )
     figure.suptitle("\n".join(textwrap.wrap(title, round(width * 12))), fontsize=10)
     figure.text(0.01, 0.06 / height, "\n".join(lines), fontsize=7, va="bottom", ha="left", linespacing=1.25)
+    _settle(figure, axes.flat)
     return figure
+
+
+def _settle(figure: Figure, axes: Iterable[Axes]) -> None:
+    """Places as they were laid out, rounded and laid out no more. The solver of the layout takes what it solves in the
+    order of addresses, so that its last bit, and with it a file's bytes, would differ from one process to the next."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for axis in axes:
+        x, y, width, height = (round(value, PLACES) for value in axis.get_position(original=True).bounds)
+        axis.set_position((x, y, width, height))
+    for text in figure.texts:
+        x, y = (round(value, PLACES) for value in text.get_position())
+        text.set_position((x, y))
 
 
 def _panel(axis: Axes, panel: Panel, styles: Mapping[str, Look]) -> None:
