@@ -48,6 +48,8 @@ def cut(table: Table) -> Table:
     def small(cell: Cell) -> Cell:
         named = [override for override in cell.overrides if override.startswith("dataset=")]
         more = (IMAGES if "dataset=cifar" in named[-1] else []) if named else EMBEDDED
+        if any(override.startswith("method.ascent_batch=") for override in cell.overrides):
+            more = [*more, "method.ascent_batch=64"]  # of a hundred images
         return replace(cell, seeds=cell.seeds[:1], overrides=layered(cell.overrides, SMALL, more))
 
     cells = [small(cell) for cell in assumed(table).cells]
