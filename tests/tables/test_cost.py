@@ -79,8 +79,8 @@ def test_shards_are_launched_one_after_the_other() -> None:
 
 def test_estimates_are_near_what_the_committed_runs_took() -> None:
     """At least six different runs, each within a factor of 1.5 of the median of its kind, on the kind of processor that
-    `cpu` stands for: docs/cluster.md says how far another one is off. What is estimated to take less than a minute is
-    mostly its start, and what else the machine did.
+    `cpu` stands for: docs/cluster.md says how far another one is off. Of real CIFAR-10: the runs on a few embedded
+    images are off by two either way, being mostly start or mostly what else the machine did.
     """
     taken = dict[tuple[str, ...], list[tuple[float, float]]]()
     everything = of_ledger(CONFIGS.parent / "results").values()
@@ -94,7 +94,7 @@ def test_estimates_are_near_what_the_committed_runs_took() -> None:
         threads = run.runtime.threads or entry["hardware"]["cores"]
         estimated = replace(cost(run), threads=threads).hours("cpu")
         assert estimated is not None
-        if estimated * 3600 >= 60:
+        if kind[0] == "cifar10":
             taken.setdefault(kind, []).append((entry["seconds"], estimated * 3600))
     ratios = {kind: median(e for _, e in runs) / median(s for s, _ in runs) for kind, runs in taken.items()}
     near = {kind for kind, ratio in ratios.items() if 1 / 1.5 <= ratio <= 1.5}
