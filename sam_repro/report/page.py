@@ -83,9 +83,10 @@ def _table(joined: Joined, drawn: Mapping[str, str], places: page_cells.Places, 
     name = f"{shown_papers([table.paper])[table.paper].name}, {short(joined)}"
     warning = ""
     if table.is_miniature:
+        values = "chosen on held-out data" if table.tune else "not tuned"
         warning = (
-            '<p class="warn">In <b>miniature</b>: small data, a small net of the same family, its values chosen on '
-            "held-out data. It judges the paper's point, and no level.</p>"
+            '<p class="warn">In <b>miniature</b>: small data, a small net of the same family, its values '
+            f"{values}. It judges the paper's point, and no level.</p>"
         )
     elif joined.table.own:
         warning = (
