@@ -23,6 +23,7 @@ from sam_repro.tasks.translation import declared as translation
 # Shares of the peak that training commonly reaches: transformers are matrix products, convolutions less so.
 TRANSFORMER, CONVOLUTION = 0.35, 0.15
 LAYER_SECONDS = 3.5e-4  # and a forward-backward pass takes that long a layer, however small: launches of kernels
+CPU_LAYER_SECONDS = 1.2e-3  # on a processor; measured on LPF-SGD's parts of 16 images, with the noise that each draws
 SLACK = 1.6  # ten real runs on a CPU took 1.3 to 1.8 times what weights, states and activations take
 
 # Peak TFLOP/s by the makers' data sheets (dense; tensor cores where the precision has them) and memory in GB.
@@ -33,7 +34,7 @@ DEVICES: dict[str, tuple[float, float, float]] = {
     "rtx3090": (71.0, 35.6, 24.0),
     "rtx4090": (165.0, 82.6, 24.0),
     "t4": (65.0, 8.1, 16.0),
-    "cpu": (0.9, 0.45, 16.0),  # a core of a recent server; measured rather than printed on a sheet
+    "cpu": (1.25, 0.8, 16.0),  # a core of a recent server; measured rather than printed on a sheet
 }
 
 # Training images of the whole sets. A folder of one's own: as many as CIFAR has, for want of a better guess.
@@ -60,7 +61,7 @@ class Cost:
     utilisation: float
     layers: int
     half: bool  # whether the passes run in bf16 or fp16
-    shards: int = 1  # parts of the batch that a pass takes one after the other: m-sharpness, micro-batches
+    shards: int = 1  # parts of the batch that a pass takes one after the other: m-sharpness, micro-batches, LPF-SGD's
     ranks: int = 1  # that share a pass
     threads: int = 1  # of the processor, where it computes
 
@@ -70,7 +71,8 @@ class Cost:
         halved, full, _ = device_facts(device)
         at_once = self.threads if device == "cpu" else self.ranks
         computing = self.flops / at_once / ((halved if self.half else full) * 1e12 * self.utilisation)
-        launching = 0.0 if device == "cpu" else self.passes * self.shards * self.layers * LAYER_SECONDS
+        layer = CPU_LAYER_SECONDS if device == "cpu" else LAYER_SECONDS
+        launching = self.passes * self.shards * self.layers * layer
         return max(computing, launching) / 3600
 
 
@@ -102,6 +104,7 @@ def cost(config: Config) -> Cost:
     flops = memory = None
     share = -(-batch // config.runtime.ranks)
     at_once = min(config.loop.micro_batch or batch, config.method.m or batch, share)
+    at_once = -(-at_once // config.method.parts)
     if model is not None:
         flops = passes * batch * 6.0 * model.macs
         memory = SLACK * model.training_bytes(at_once, half, _bytes_a_parameter(config)) / 2**30
