@@ -422,6 +422,19 @@ def test_the_numbers_at_the_top_of_the_readme_are_those_of_the_ledger() -> None:
         assert f"\n| {'no' if noise == 'none' else noise} label noise | {cells}\n" in made
 
 
+def test_the_readme_says_how_many_methods_its_first_picture_shows() -> None:
+    """Of each label of the noise, the methods with an interval: all but the two columns that they are compared with."""
+    head = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Train something")[0]
+    assert "](results/tables/ours/methods.svg)" in head
+    table = (ROOT / "results/tables/ours/methods.md").read_text(encoding="utf-8").partition("\nMeasured is")[0]
+    cells = [line.split(" | ") for line in table.splitlines() if line.startswith("| ") and "---" not in line][1:]
+    measured = [sum("±" in line[column] for line in cells) - 2 for column in (1, 2)]
+    words = ["none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+    words += ["thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"]
+    noisy, clean, total = words[measured[0]], words[measured[1]], words[len(cells) - 2]
+    assert f"({noisy} of {total} are measured at 40 %, {clean} on clean labels" in " ".join(head.split())
+
+
 def test_the_committed_tables_are_those_of_the_committed_ledger(tmp_path: Path) -> None:
     """A changed claim, footnote or recipe shows in results/ with the commit that changes it: `make tables`."""
     kept = ROOT / "results"
