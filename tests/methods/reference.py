@@ -284,6 +284,25 @@ def looksam(state: State, w: Tensor, grad: Grad, t: int, layout: Layout, rho: fl
     return h
 
 
+def looksam_by_tensor(
+    state: State, w: Tensor, grad: Grad, t: int, layout: Layout, rho: float, every: int, look: float
+) -> Tensor:
+    """The ascent is along the whole gradient; what is kept of it, and how much is added, is each parameter's own."""
+    g = grad(w, "batch")
+    if t % every:
+        for s in layout:
+            mine, v = g[s.lo : s.hi], state["v"][s.lo : s.hi]
+            g[s.lo : s.hi] = mine + look * norm(mine) / norm(v) * v
+        return g
+    h = grad(w + rho * g / norm(g), "batch")
+    state["v"] = h.clone()
+    for s in layout:
+        mine, adv = g[s.lo : s.hi], h[s.lo : s.hi]
+        cosine = inner(mine, adv) / (norm(mine) * norm(adv))
+        state["v"][s.lo : s.hi] = adv - norm(adv) * cosine * mine / norm(mine)
+    return h
+
+
 def esam(state: State, w: Tensor, grad: Grad, t: int, layout: Layout, rho: float, share: float, seed: int) -> Tensor:
     g = grad(w, "batch")
     return grad(w + rho * g / norm(g) * mask(layout, share, seed, t, w) / share, "kept")

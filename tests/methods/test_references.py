@@ -12,7 +12,7 @@ import reference as ref
 import torch
 from problem import STEPS, Data, Flat, Loop, net
 
-from sam_repro.methods import Moment, build
+from sam_repro.methods import Moment, Pass, build
 
 SEED = 11
 LR, LR_MIN = 0.1, 0.01
@@ -86,6 +86,9 @@ CASES = {
         ref.lpf_sgd, {"gamma": ramp, "draws": 3, "seed": SEED, "split": False},
     ),
     "looksam": ("looksam", {"rho": 0.2, **LOOK}, ref.looksam, {"rho": 0.2, **LOOK}),
+    "looksam, by tensor": (
+        "looksam", {"rho": 0.2, "look_by": "tensor", **LOOK}, ref.looksam_by_tensor, {"rho": 0.2, **LOOK},
+    ),
     "esam": ("esam", {"rho": 0.2}, ref.esam, {"rho": 0.2, "share": 0.6, "seed": SEED}),
 }  # fmt: skip
 
@@ -142,3 +145,26 @@ def test_a_wrong_method_would_be_seen(case):
     _, _, function, arguments = CASES[case]
     expected = references(function, arguments, torch.float32)
     assert ref.norm(ours("plain", {}, torch.float32) - expected) / ref.norm(expected) > 1e-3
+
+
+@pytest.mark.parametrize(("look_by", "theirs"), [("tensor", True), ("whole", False)])
+def test_looksam_by_tensor_is_the_popular_ports(look_by, theirs):
+    """pytorch_optimizer's passes twice on every step; what comes of them is the same."""
+    from pytorch_optimizer import LookSAM
+
+    model, data = net(torch.float64), Data()
+    loop = Loop(model, data)
+    port = LookSAM(model.parameters(), torch.optim.SGD, rho=0.2, k=2, alpha=0.7, lr=LR, momentum=0.9, weight_decay=0.01)
+    for t in range(STEPS):
+        loop.t = t
+        port.base_optimizer.param_groups[0]["lr"] = RATES[t]
+
+        def closure():
+            port.zero_grad()
+            return loop(Pass())
+
+        closure()
+        port.step(closure)
+    expected = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
+    got = ours("looksam", {"rho": 0.2, "look_by": look_by, **LOOK}, torch.float64)
+    assert (ref.norm(got - expected) / ref.norm(expected) < 1e-6) == theirs

@@ -55,6 +55,7 @@ NONSENSE = {
     "rho_min": {"ascent": "batch", "radius": "follow_lr", "rho": 0.1, "rho_min": 0.2},
     "between": {"ascent": "other", "every": 2, "between": "reuse"},
     "look": {"ascent": "batch", "every": 2, "look": 0.5},
+    "look_by": {"ascent": "batch", "every": 2, "look_by": "tensor"},
     "p": {"ascent": "batch", "geometry": "fisher", "p": "linf"},
     "eta": {"ascent": "batch", "eta": 0.1},
     "draws": {"ascent": "batch", "draws": 4},

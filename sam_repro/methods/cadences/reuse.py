@@ -1,6 +1,8 @@
 """LookSAM: between, g + look * l2(g) * v / l2(v), v the part of the last g_adv orthogonal to its g.
 
-With every=1 it is the method without it, for there is no step between; v is taken all the same.
+Products and lengths are those of all parameters as one vector, as the paper writes it, or (look_by=tensor, as most
+ports have it) of each tensor alone. With every=1 it is the method without it, for there is no step between; v is taken
+all the same.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from sam_repro.methods.cadences import Cadence
-from sam_repro.methods.option import NOT_NEGATIVE, Problem, value
+from sam_repro.methods.option import NOT_NEGATIVE, Problem, choice, value
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,6 +27,7 @@ class Reuse(Cadence):
     needs_first: ClassVar[bool] = True
 
     look: float = value(0.0, "how much of the kept direction is added", NOT_NEGATIVE)
+    look_by: str = choice(("whole", "tensor"), "what is split and scaled: all parameters as one vector, or each tensor")
 
     def problems(self, point: Point) -> Iterator[Problem]:
         if not point.ascent.this_batch or point.ascent.share < 1:
@@ -43,15 +46,20 @@ class Reuse(Cadence):
 
         from sam_repro.methods.vector import axpy, dot, ratio, root, stretch
 
-        v = list(torch._foreach_clone(g_adv))
-        axpy(v, -ratio(dot(g_adv, g, work.lazy), dot(g, g, work.lazy)), g)
-        stretch(v, ratio(1.0, root(dot(v, v, work.lazy))))
-        work.state.tensors["look"] = {work.names[i]: x for i, x in zip(where, v, strict=True)}
+        kept = list(torch._foreach_clone(g_adv))
+        for v, by in zip(self._vectors(kept), self._vectors(g), strict=True):
+            axpy(v, -ratio(dot(v, by, work.lazy), dot(by, by, work.lazy)), by)
+            stretch(v, ratio(1.0, root(dot(v, v, work.lazy))))
+        work.state.tensors["look"] = {work.names[i]: v for i, v in zip(where, kept, strict=True)}
 
     def between(self, work: Work) -> None:
         from sam_repro.methods.vector import axpy, dot, root
 
         look = work.state.of("look")
         where = [i for i in work.with_gradient() if work.names[i] in look]
-        g = work.gradients(where)
-        axpy(g, self.look * root(dot(g, g, work.lazy)), [look[work.names[i]] for i in where])
+        kept = [look[work.names[i]] for i in where]
+        for g, v in zip(self._vectors(work.gradients(where)), self._vectors(kept), strict=True):
+            axpy(g, self.look * root(dot(g, g, work.lazy)), v)
+
+    def _vectors(self, tensors: list[Tensor]) -> list[list[Tensor]]:
+        return [tensors] if self.look_by == "whole" else [[tensor] for tensor in tensors]
