@@ -17,6 +17,7 @@ DISK_FULL = 74
 INTERRUPTED = 75  # stopped by a signal with its checkpoint saved, or another process trains this run: try again
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
+_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class UserError(ValueError):
@@ -39,9 +40,15 @@ def command(body: Callable[[list[str]], int]) -> Main:
         try:
             return body(_of_one_line(list(sys.argv[1:] if arguments is None else arguments)))
         except UserError as mistake:
+            if isinstance(cause := mistake.__cause__, OSError) and cause.errno in FULL:
+                complain(full_disk(cause))  # whatever file it was that could not be written
+                return DISK_FULL
             complain(str(mistake))
             return USER_ERROR
         except OSError as error:
+            if (told := denied(error)) is not None:
+                complain(told)
+                return USER_ERROR
             if error.errno not in FULL:
                 raise
             complain(full_disk(error))
@@ -74,7 +81,16 @@ def end(code: int) -> NoReturn:
 
 
 def full_disk(error: OSError) -> str:
-    return f"the disk is full ({error.filename}); make room and run the same command again"
+    where = f" ({error.filename})" if error.filename else ""
+    return f"the disk is full{where}; make room and run the same command again"
+
+
+def denied(error: BaseException) -> str | None:
+    """A file or folder that this user may not read or write: theirs to mend. None of any other error."""
+    if not isinstance(error, OSError) or error.errno not in _DENIED or not error.filename:
+        return None
+    reason = os.strerror(error.errno).lower()
+    return f"{error.filename}: {reason}; give yourself the right to it, or name another place"
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

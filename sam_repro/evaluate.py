@@ -27,6 +27,7 @@ from omegaconf.errors import OmegaConfBaseException
 from sam_repro import signals
 from sam_repro.config.compose import compose, one_line
 from sam_repro.config.groups import options as choices
+from sam_repro.config.overrides import quoted
 from sam_repro.config.reads import is_text
 from sam_repro.config.rules import check
 from sam_repro.config.schema import AugmentConfig, BudgetConfig, Config
@@ -144,7 +145,9 @@ def data_of(name: str, config: Config) -> DatasetConfig:
     own = config.dataset
     if name == own.name.value:
         return replace(own, evaluate_on=Split.test, label_noise=LabelNoise(), test_images=None)
-    other = compose([f"dataset={name}"]).dataset
+    # The user's own pictures are counted where they are; the others are what they are wherever they lie.
+    where = [f"dataset.root={quoted(own.root)}"] if name == Source.folder.value else []
+    other = compose([f"dataset={name}", *where]).dataset
     if (other.classes, other.image_size) != (own.classes, own.image_size):
         raise UserError(
             f"on={name}: it has {other.classes} classes of {other.image_size} pixels, the run {own.classes} of "

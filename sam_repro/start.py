@@ -14,10 +14,10 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from sam_repro import CONFIGS, signals
+from sam_repro import CONFIGS, __version__, signals
 from sam_repro.config.compose import one_line, printed, typed
 from sam_repro.config.overrides import readable
-from sam_repro.errors import INTERRUPTED, USER_ERROR, Shared, UserError, command, complain, end, hint
+from sam_repro.errors import INTERRUPTED, USER_ERROR, Shared, UserError, command, complain, denied, end, hint
 from sam_repro.sweep.requeue import RunFailed, in_job, requeue
 from sam_repro.words import Words, parse
 
@@ -34,6 +34,9 @@ SHOWN = [{flag: "job", **more} for flag in ("--cfg", "-c") for more in ({}, {"--
 def main(words: list[str]) -> int:
     given = parse(words, FLAGS, settings=())
     sys.argv[1:] = _for_hydra(given)
+    if "--version" in given.flags:
+        print(f"sam_repro {__version__} (Hydra {hydra.__version__})")
+        return 0
     if given.flags in SHOWN:
         sys.stdout.write(printed(given.names, resolve="--resolve" in given.flags))
         return 0
@@ -84,7 +87,10 @@ def _local(node: DictConfig) -> tuple[int, float | None]:
     except UserError as mistake:
         complain(str(mistake), every_rank=not isinstance(mistake, Shared))
         return USER_ERROR, None
-    except Exception:
+    except Exception as error:
+        if (told := denied(error)) is not None:
+            complain(told, every_rank=True)
+            return USER_ERROR, None
         traceback.print_exc()
         return 1, None
 

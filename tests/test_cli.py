@@ -12,8 +12,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from commands import ROOT, TINY, Cli, command
+from commands import ROOT, TINY, Cli, command, disk_of
 
+from sam_repro import __version__, errors
 from sam_repro.cli import COMMANDS, main
 from sam_repro.errors import UserError
 from sam_repro.words import Words, parse
@@ -26,6 +27,7 @@ MISTAKES = {
     "report plan asam/2 --format jsn": "--format jsn: did you mean 'json'?",
     "report plan asam/2 --format": "--format needs a value",
     "report plan --json=1": "--json takes no value",
+    "report plan asam/2 hours=3": "hours= is no setting of plan",
     "study toi": "no study 'toi', did you mean 'toy'?",
     "study toy --jsn": "--jsn: there is no such flag. Did you mean '--json'?",
     "study toy sam": "'sam' is not KEY=VALUE",
@@ -38,6 +40,44 @@ MISTAKES = {
     "evaluate rnu=3": "rnu: there is no such option. Did you mean 'run'?",
     "evaluate --run=3": "--run: there is no such flag. There are --help",
 }
+
+
+def test_what_may_not_be_written_is_the_users_to_mend(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A real file system that is mounted for reading: whoever runs this may be root, whom no permission stops."""
+
+    @errors.command
+    def careless(words: list[str]) -> int:
+        return len(Path(words[0], "numbers.json").write_text("{}"))
+
+    with disk_of(tmp_path / "disk", "1m"):
+        subprocess.run(["mount", "-o", "remount,ro", str(tmp_path / "disk")], check=True)
+        assert careless([str(tmp_path / "disk")]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: {tmp_path}/disk/numbers.json: read-only file system; ")
+    assert said.count("\n") == 1
+    with pytest.raises(FileNotFoundError):  # this is not the user's
+        careless([str(tmp_path / "nowhere")])
+
+
+def test_a_full_disk_is_told_as_such_by_what_only_renders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with disk_of(tmp_path / "disk", "16k"):
+        assert main(["report", "render", "asam/2", "--results-dir", str(tmp_path / "disk")]) == 74
+    said = capsys.readouterr().err
+    assert said.startswith("error: the disk is full")
+    assert "None" not in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", ["iwslt14 --from nowhere", "imagenet --pack --from nowhere"])
+def test_fetching_from_nowhere_leaves_nothing(words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fetch", *words.split(), "--root", str(tmp_path / "new")]) == 2
+    assert "nowhere" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_version_is_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith(f"sam_repro {__version__} (Hydra ")
 
 
 @pytest.mark.parametrize("words", MISTAKES)

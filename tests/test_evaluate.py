@@ -21,13 +21,14 @@ from safetensors.torch import save_file
 from sam_repro import models
 from sam_repro.config.compose import compose
 from sam_repro.config.identity import as_values, run_id
+from sam_repro.config.overrides import quoted
 from sam_repro.config.schema import Config
 from sam_repro.data import imagenet
 from sam_repro.data.declared import DatasetConfig, Fit, Source
 from sam_repro.data.evaluation_sets import evaluation_sets
 from sam_repro.data.imagenet import CORRUPTIONS, SEVERITIES, _timm_list, wnids
 from sam_repro.engine.ranks import Ranks
-from sam_repro.evaluate import main, stored
+from sam_repro.evaluate import data_of, main, stored
 from sam_repro.leased import forget
 from sam_repro.models.catalog import Architecture, ModelConfig
 from sam_repro.runs import ledger
@@ -189,6 +190,15 @@ def test_a_run_on_another_data_set_is_refused(
     said = refused(run, capsys, f"on=[{name}]")
     assert "with 10 classes" in said
     assert "dataset=imagenet" in said
+
+
+def test_a_folder_of_ones_own_is_counted_where_it_is(tmp_path: Path) -> None:
+    for half in ("train", "test"):
+        for number in range(10):
+            write(tmp_path / "pics" / half / f"class {number}/1.jpg", jpeg(number))
+    config = compose(["dataset=cifar10", f"dataset.root={quoted(str(tmp_path / 'pics'))}"])
+    found = data_of("folder", config)
+    assert (found.name, found.root, found.classes) == (Source.folder, str(tmp_path / "pics"), 10)
 
 
 @pytest.mark.parametrize("fit", list(Fit))

@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from sam_repro.data import imagenet
 from sam_repro.data.declared import pack_name
+from sam_repro.data.folder import LabelledFiles
 from sam_repro.data.listed import Names, below
 from sam_repro.data.pack import HALVES, RECORD, Pack, digest, end, head, index
 from sam_repro.data.pictures import FilePictures, UnreadableError
@@ -36,15 +37,16 @@ _Chunk = tuple[Tensor, list[int], str]
 def make(source: str, root: Path, pixels: int) -> Pack:
     """root/imagenet-<pixels>.pack of the folders in `source`; an existing one is taken if it is whole."""
     target = root / pack_name(pixels)
+    found = None if target.exists() else imagenet.find_imagenet(source)  # a folder that has none leaves nothing behind
     root.mkdir(parents=True, exist_ok=True)
     with alone(root / f".fetch-{target.name}.lock"):
         if not target.exists():
-            _make(source, target, pixels)
+            _make(source, found or imagenet.find_imagenet(source), target, pixels)
         return Pack(target, pixels)
 
 
-def _make(source: str, target: Path, pixels: int) -> None:
-    (train, train_labels), (val, val_labels) = imagenet.find_imagenet(source)
+def _make(source: str, found: tuple[LabelledFiles, LabelledFiles], target: Path, pixels: int) -> None:
+    (train, train_labels), (val, val_labels) = found
     names = np.concatenate([_names(source, half, files) for half, files in zip(HALVES, (train, val), strict=True)])
     staging = target.with_name(f".fetch-{target.name}")
     staging.mkdir(exist_ok=True)

@@ -11,8 +11,8 @@ from sam_repro.errors import UserError, command, nearest
 from sam_repro.files.atomic import write_atomic
 from sam_repro.report import runs_view
 from sam_repro.runs.compare import Shown, chosen, collect
-from sam_repro.runs.lease import latest
 from sam_repro.runs.publish import publish
+from sam_repro.runs.state import state_of
 from sam_repro.words import HELP, Words, parse, stored_in
 
 USAGE = """\
@@ -130,8 +130,7 @@ def _export(shown: Sequence[Shown], form: str, out: str | None) -> None:
 def _remove(shown: Sequence[Shown], sure: bool) -> int:
     here = [one for one in shown if one.run.path.is_dir()]
     for one in here:
-        if (lease := latest(one.run)) is not None and lease.held and one.status == "running":
-            raise UserError(f"run {one.run.id} is being trained on {lease.content.get('host')}: stop it first")
+        _refuse_running(one)
     if not here:
         print("there is no folder to remove")
         return 0
@@ -143,12 +142,19 @@ def _remove(shown: Sequence[Shown], sure: bool) -> int:
             print("nothing was removed")
             return 0
     for one in here:
+        _refuse_running(one)  # it may have been started while the question stood
         if one.run.path.is_symlink():
             one.run.path.unlink()  # what it points to is not ours
         else:
             shutil.rmtree(one.run.path)
     print(f"removed {len(here)} folders; the ledger keeps its lines")
     return 0
+
+
+def _refuse_running(one: Shown) -> None:
+    """Asked of the folder: the ledger calls a run done that is just being trained again."""
+    if (state := state_of(one.run)).name == "running":
+        raise UserError(f"run {one.run.id} is being trained on {state.note}: stop it first")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import sys
 from importlib import import_module
 
 from sam_repro import signals
-from sam_repro.errors import USER_ERROR, UserError, command, hint
+from sam_repro.errors import UserError, command, hint
 from sam_repro.study import frame, several
 from sam_repro.tables import studies
 from sam_repro.words import HELP, parse
@@ -26,7 +26,7 @@ is one of these, or the figure:
 def main(words: list[str]) -> int:
     if not words or words[0] in HELP:
         print(USAGE + "\n" + "\n".join(_lines()))
-        return 0 if words else USER_ERROR
+        return 0
     known = {study.name: study for study in studies.load_all()}
     known |= {study.figure: study for study in known.values()}
     if words[0] not in known:

@@ -28,7 +28,7 @@ def study(results: Path, probed: bool = True) -> Measured:
             records = []
             for epoch in range(1, 5):
                 share = SHARE[planned.cell.column]
-                cosines = {"ascent_cosine": share + seed / 100, "gradient_cosine": 0.8 - (epoch + seed / 10) / 10,
+                cosines = {"ascent_cosine": share + seed / 100, "gradient_cosine": 0.8 - epoch * (1 + seed / 10) / 10,
                            "noise_cosine": (1 - share**2) ** 0.5}  # fmt: skip
                 records.append({"kind": "epoch", "step": epoch, "epoch": epoch, **(cosines if probed else {})})
             lines = "".join(json.dumps(record) + "\n" for record in records)

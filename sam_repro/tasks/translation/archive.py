@@ -33,10 +33,10 @@ Read = Callable[[str], list[str]]  # the lines of a file of this name
 
 def fetch_iwslt14(path: Path, root: Path) -> Path:
     """The folder of the text, from an archive, its unpacked folder, or one of aligned files; it is prepared too."""
-    folder = root / NAME
+    found, folder = _pairs(path), root / NAME
     folder.mkdir(parents=True, exist_ok=True)
     with alone(root / f".fetch-{NAME}.lock"):
-        for split, pairs in _pairs(path).items():
+        for split, pairs in found.items():
             for language, lines in zip((SOURCE, TARGET), pairs, strict=True):
                 write_atomic(folder / f"{split}.{language}", "".join(line + "\n" for line in lines))
                 (folder / f"{split}.{language}.gz").unlink(missing_ok=True)
