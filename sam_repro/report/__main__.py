@@ -31,7 +31,7 @@ COMMANDS = (
     "judge",
 )
 SETTINGS = {
-    "plan": ("budget", "device", "column", "hours", "hardware.link"),
+    "plan": ("budget", "device", "column", "hardware.link"),
     "status": ("budget", "column"),
     "render": ("budget", "column"),
     "choose": ("budget",),

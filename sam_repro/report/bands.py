@@ -18,7 +18,7 @@ from itertools import groupby
 
 from sam_repro.report import text
 from sam_repro.report.curves import nice_ticks
-from sam_repro.report.passes import COLOURS, STYLE, levels, mark, passes_of, point, shown
+from sam_repro.report.passes import COLOURS, STYLE, levels, mark, point, shown
 from sam_repro.tables.results import Joined
 from sam_repro.tables.statistics import Sample
 from sam_repro.tables.table import Line
@@ -102,7 +102,7 @@ def _panel(joined: Joined, row: Line, baselines: Mapping[str, int]) -> Panel:
     for place, result in shown(joined, row.id):
         if (value := joined.measured(result)) is not None:
             name = columns[place].label + (f" (n = {value.n})" if value.n < result.planned else "")
-            cost = float(f"{passes_of(result) / 1000:.2g}")
+            cost = float(f"{result.passes_each / 1000:.2g}")
             marks.append(Mark(name, baselines.get(columns[place].id, METHOD), value, cost))
     marks.sort(key=lambda one: (one.cost, one.value.mean))
     costs = sorted({one.cost for one in marks})

@@ -133,6 +133,9 @@ def render(ref: str | None, budget: str | None, form: str | None, results: Path,
     entries = entries_of(results)
     budgets = [budget] if budget else write.budgets(entries, tables)
     planned = {name: _planned([t for table in tables for t in table.with_trials(name)], name) for name in budgets}
+    mine = [p for cells in planned.values() for cell in cells.values() for p in cell if p.broken] if added else []
+    if mine:
+        raise UserError(f"cell {mine[0].cell.name}: {mine[0].why}")
     if ref and form != "html":
         print("\n".join(write.one(table, planned, entries, results, form or "md") for table in tables), end="")
     paths = write.everything(tables, planned, entries, results, form, page=ref is None)
@@ -148,9 +151,10 @@ def choose(ref: str | None, budget: str, results: Path) -> int:
     table = spec.load(ref or "").at(budget)
     if not table.tune:
         raise UserError(f"table {ref} has no `tune:` at budget={budget}: there is nothing to choose")
+    choosing.choosable(table, budget)
     chosen = choosing.choose(table, budget, entries_of(results), results)
-    for row, (ended, wanted) in chosen.waiting.items():
-        print(f"{row}: {ended} of {wanted} trials have ended", file=sys.stderr)
+    for line in chosen.open():
+        print(line, file=sys.stderr)
     print(choosing.write(table, chosen))
     return 0
 

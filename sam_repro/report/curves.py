@@ -30,7 +30,9 @@ def panels(joined: Joined, results: Path) -> dict[str, str]:
         lines, shown, higher = list[Line](), "", True
         for number, column in enumerate(joined.table.columns):
             result = joined.result(row.id, column.id)
-            runs = [item.run.id for item in result.runs if item.state in ("done", "collapsed")]
+            ended = [item.run for item in result.runs if item.state in ("done", "collapsed")]
+            # A run that failed would cut the others' curve short; where all failed that is what there is to see.
+            runs = [run.id for run in ended if run.seed in result.values] or [run.id for run in ended]
             metric = Metric(result.cell.metric, result.cell.unit, joined.higher_is_better(result.cell.metric))
             higher &= metric.higher_is_better
             curve = mean([c for run in runs if (c := of_run(results, run, metric.name))])

@@ -27,7 +27,11 @@ WORDS = (
         "same sign shown",
         "the interval of the two columns' difference lies on the claimed side of zero; opposite: on the other",
     ),
-    ("holds", "the sign is shown, and still after Holm's correction for the number of the table's points"),
+    (
+        "holds",
+        "the sign is shown, and still after Holm's correction for the number of the table's points that are measured; "
+        "and the column that is ahead lost no larger share of its runs than the other",
+    ),
     ("in words", "a sentence of the paper as a claim of a type, judged by intervals in the same way"),
     ("miniature", "the table's question asked again with small data and a small net: it judges points and no levels"),
     (

@@ -7,6 +7,7 @@ A table of too many columns for a legend is drawn by `bands.py`, with the same m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from html import escape
 
@@ -14,7 +15,8 @@ from sam_repro.report.curves import nice_ticks
 from sam_repro.tables.results import Joined, Result
 from sam_repro.tables.statistics import Sample
 
-WIDTH, HEIGHT = 330, 260
+WIDTH, HEIGHT = 330, 260  # of a panel
+ACROSS = 3  # panels beside each other, the others below: more would be shrunk beyond reading where a page is narrow
 LEFT, RIGHT, TOP, BOTTOM = 44, 14, 30, 40
 # Distinguishable with any colour vision; each column has a shape of its own as well, for print.
 COLOURS = ("#0072b2", "#56b4e9", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
@@ -32,11 +34,11 @@ def render(joined: Joined) -> str | None:
     rows = [(label, results) for label, results in rows if results]
     if not rows:
         return None
-    width = WIDTH * len(rows)
-    legend, below = _legend(joined, width)
-    height = HEIGHT + below
+    width, top = WIDTH * min(len(rows), ACROSS), HEIGHT * math.ceil(len(rows) / ACROSS)
+    legend, height = _legend(joined, width, top)
     panels = [
-        f'<svg x="{WIDTH * place}" y="0" width="{WIDTH}" height="{HEIGHT}">{_panel(joined, label, results)}</svg>'
+        f'<svg x="{WIDTH * (place % ACROSS)}" y="{HEIGHT * (place // ACROSS)}" width="{WIDTH}" height="{HEIGHT}">'
+        f"{_panel(joined, label, results)}</svg>"
         for place, (label, results) in enumerate(rows)
     ]
     title = escape(joined.table.title)
@@ -48,16 +50,17 @@ def render(joined: Joined) -> str | None:
 
 
 def shown(joined: Joined, row: str) -> list[tuple[int, Result]]:
-    """(place of its column, result), of the cells that have an interval."""
+    """(place of its column, result), of the cells that have an interval, and runs that know what they cost."""
     found = [(place, joined.result(row, column.id)) for place, column in enumerate(joined.table.columns)]
-    return [(place, r) for place, r in found if (value := joined.measured(r)) is not None and value.low is not None]
+    known = [(place, result) for place, result in found if math.isfinite(result.passes_each)]
+    return [(place, r) for place, r in known if (value := joined.measured(r)) is not None and value.low is not None]
 
 
 def _panel(joined: Joined, label: str, results: Sequence[tuple[int, Result]]) -> str:
     intervals = [(value.low, value.high) for _, r in results if (value := joined.measured(r)) is not None]
     lows, highs = [low for low, _ in intervals if low is not None], [high for _, high in intervals if high is not None]
     ticks = nice_ticks(min(lows), max(highs))
-    across = nice_ticks(0.0, max(passes_of(r) for _, r in results) / 1000)
+    across = nice_ticks(0.0, max(r.passes_each for _, r in results) / 1000)
 
     def x(thousands: float) -> float:
         return LEFT + thousands / across[-1] * (WIDTH - LEFT - RIGHT)
@@ -76,9 +79,9 @@ def _panel(joined: Joined, label: str, results: Sequence[tuple[int, Result]]) ->
     # Columns of as many passes stand beside each other, in the columns' order, and not on top of each other.
     seen: dict[float, int] = {}
     for place, result in results:
-        thousands = passes_of(result) / 1000
+        thousands = result.passes_each / 1000
         number = seen[thousands] = seen.get(thousands, -1) + 1
-        shared = sum(passes_of(other) / 1000 == thousands for _, other in results)
+        shared = sum(other.passes_each / 1000 == thousands for _, other in results)
         if (value := joined.measured(result)) is not None:
             left = x(thousands) + 14 * (number - (shared - 1) / 2)
             out.append(point(joined.table.columns[place].label, place, value, left, y))
@@ -118,9 +121,9 @@ def mark(place: int, x: float, y: float) -> str:
     return shapes[place % len(shapes)]
 
 
-def _legend(joined: Joined, width: float) -> tuple[str, int]:
-    """In as many lines as it takes; and how much height that is."""
-    items, x, y = [], float(LEFT), HEIGHT + 8
+def _legend(joined: Joined, width: float, top: int) -> tuple[str, int]:
+    """In as many lines as it takes, from `top` on; and where they end."""
+    items, x, y = [], float(LEFT), top + 8
     for place, column in enumerate(joined.table.columns):
         wide = 34 + 7.2 * len(column.label)
         if x > LEFT and x + wide - 22 > width:
@@ -128,9 +131,4 @@ def _legend(joined: Joined, width: float) -> tuple[str, int]:
         label = f'<text x="{x + 12:.1f}" y="{y + 4}">{escape(column.label)}</text>'
         items.append(mark(place, x, y) + label)
         x += wide
-    return "".join(items), y + 18 - HEIGHT
-
-
-def passes_of(result: Result) -> float:
-    """Of a run, on average."""
-    return result.passes / result.finished
+    return "".join(items), y + 18

@@ -11,7 +11,7 @@ from sam_repro.tables.said import Answer
 from sam_repro.tables.statistics import Sample
 from sam_repro.tables.table import STATISTICS, Claim, Line, Tune
 from sam_repro.tables.tuning import trial_column
-from sam_repro.tables.verdicts import AGREES, DIFFERS, OPPOSITE, SAME, UNDECIDED, Difference
+from sam_repro.tables.verdicts import AGREES, DIFFERS, UNDECIDED, Difference
 
 NONE = "–"
 EPOCHS = {"best": "best epoch", "last": "last epoch", "picked": "epoch picked on validation"}
@@ -47,17 +47,23 @@ def difference(found: Difference | None, decimals: int) -> str:
     return NONE if found is None else found.said(decimals)
 
 
-OWN = {SAME: "higher", OPPOSITE: "lower", UNDECIDED: UNDECIDED}
-
-
 def point(shown: Shown) -> str:
     """ "40%: ASAM over SGD +5.47 [+4.41, +6.53], claimed +3.21: same sign shown"."""
     if shown.own:
-        verdict = f"{OWN[shown.point.verdict]}{' so far' if shown.so_far else ''}"
-        return f"{shown.better}, less {shown.worse}: {shown.point.difference.said(2)}: {verdict}"
+        found, verdict = shown.point.difference, shown.point.verdict
+        if verdict != UNDECIDED:
+            verdict = "higher" if found.value > 0 else "lower"
+        return f"{shown.better}, less {shown.worse}: {found.said(2)}: {verdict}{_of_what(shown)}"
     measured = f"{shown.where}: {shown.better} over {shown.worse} {shown.point.difference.said(2)}"
     printed = "" if shown.pair.claimed is None else f", claimed {shown.pair.claimed:+.2f}"
-    return f"{measured}{printed}: {shown.point.verdict}{' so far' if shown.so_far else ''}"
+    return f"{measured}{printed}: {shown.point.verdict}{_of_what(shown)}"
+
+
+def _of_what(shown: Shown) -> str:
+    """A verdict's runs, where some are missing or failed."""
+    so_far = " so far" if shown.so_far else ""
+    (lost, of), (others, of_others) = shown.failed
+    return f"{so_far}; {lost} of {of} runs failed, and {others} of {of_others}" if lost or others else so_far
 
 
 def points(shown: Sequence[Shown]) -> str:
@@ -85,7 +91,8 @@ def said(joined: Joined, answer: Answer) -> str:
         return f"{': '.join([*place, of.get(answer.said.kind, what)])} {found.said(2)}"
 
     parts = "; ".join(part(*one) for one in answer.parts)
-    return f"In words: “{answer.said.words}”: {answer.verdict}{f' ({parts})' if parts else ''}"
+    so_far = " so far" if answer.so_far else ""
+    return f"In words: “{answer.said.words}”: {answer.verdict}{so_far}{f' ({parts})' if parts else ''}"
 
 
 def levels(joined: Joined) -> str | None:

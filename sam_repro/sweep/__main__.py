@@ -40,7 +40,7 @@ def sweep(options: Options) -> int:
         return code
     found = wanted(options)
     code = train(found, options, places)
-    if code or options.launcher == "slurm":
+    if code or not launchers.named(options.launcher).HERE:
         return code
     return start_evaluations(found, places[0], dry_run=options.dry_run)
 
@@ -52,6 +52,9 @@ def wanted(options: Options, *, trials: bool = False) -> Work:
 
 def tune(options: Options, places: list[Slot]) -> int | None:
     """The trials, and the choices made of them; an exit code where the table can't be trained yet."""
+    tables = [spec.load(ref).at(options.budget) for word in options.table.split(",") for ref in named(word)]
+    for table in (table for table in tables if table.tune):
+        choosing.choosable(table, options.budget)
     trials = wanted(options, trials=True)
     code = train(trials, options, places)
     if code or missing(trials.tasks, options.results):
@@ -59,10 +62,9 @@ def tune(options: Options, places: list[Slot]) -> int | None:
     if options.dry_run:
         return None  # by the choices that are there
     entries = choosing.of_ledger(options.results)
-    for ref in (ref for word in options.table.split(",") for ref in named(word)):
-        table = spec.load(ref).at(options.budget)
-        if table.tune:
-            print(choosing.write(table, choosing.choose(table, options.budget, entries, options.results)), flush=True)
+    for table in (table for table in tables if table.tune):
+        chosen = choosing.choose(table, options.budget, entries, options.results)
+        print(*chosen.open(), choosing.write(table, chosen), sep="\n", flush=True)
     return None
 
 

@@ -98,6 +98,8 @@ def parse(words: list[str]) -> Options:
             raise UserError(f"{key}: not in a sweep; for Slurm write launcher=slurm hydra.launcher.KEY=VALUE")
         elif key in _REFUSED:
             raise UserError(f"{key}: {_REFUSED[key]}")
+        elif key == "table" and value:
+            options.table = ",".join(filter(None, [options.table, value]))
         elif key in _SETTINGS:
             setattr(options, key, _typed(key, value))
         else:

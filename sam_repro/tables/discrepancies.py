@@ -16,7 +16,14 @@ from sam_repro.tables.papers import papers
 
 FILE = CONFIGS.parent / "docs" / "discrepancies.yaml"
 # Papers that have no table here, but a method in one, or that are the source of a method.
-OF_METHODS = {"gsam": "GSAM", "lpf_sgd": "LPF-SGD", "esam": "ESAM", "fishersam": "FisherSAM", "all": "all three"}
+OF_METHODS = {
+    "gsam": "GSAM",
+    "lpf_sgd": "LPF-SGD",
+    "esam": "ESAM",
+    "looksam": "LookSAM",
+    "fishersam": "FisherSAM",
+    "all": "all three",
+}
 TOPICS = ("method", "recipe", "model", "data", "text")
 _TEXTS = ("says", "ours", "matters")
 _NEEDED = ("id", "paper", "topic", "says", "code", "ours", "official", "matters", "seen")

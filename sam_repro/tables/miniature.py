@@ -6,16 +6,21 @@ claims: it judges the paper's point (is the one column better than the other?) a
 
 `without` names the rows and columns of the table that it leaves out, each with the reason.
 
+`stands_for: {sgd_long: sgd}` says that its sgd_long is what the paper's sgd is, where that is not the column of the
+same name: the paper's printed differences to sgd then stand beside those to sgd_long.
+
 `{seed}` in an override stands for the run's seed, where something else must move with it, as the corruption of labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from sam_repro.errors import UserError, hint
 from sam_repro.files.strict import Fields, mapping, shown
+from sam_repro.tables.table import Pair, Place
 
 INHERITED = ("title", "source", "metric", "unit", "points", "paired")
 SEED = "{seed}"
@@ -46,6 +51,26 @@ def without(ref: str, small: Any, labels: Mapping[str, str]) -> tuple[tuple[str,
             raise UserError(f"table {ref} miniature without {row}: say why it is left out, is {shown(why)}")
         found.append((labels[str(row)], why.strip().rstrip(".")))
     return tuple(found)
+
+
+def claimed_of(ref: str, data: Fields, pairs: Iterable[Pair], small: Iterable[Pair]) -> tuple[Pair, ...]:
+    """The miniature's pairs, each with the difference that the paper prints for what it stands for."""
+    columns = {str(name) for name in data["miniature"].get("columns") or {}}
+    where = f"table {ref} miniature stands_for"
+    stand_ins = mapping(where, data["miniature"].get("stands_for") or {})
+    for ours, theirs in stand_ins.items():
+        if ours not in columns:
+            raise UserError(f"{where}: the miniature has no column {ours!r}: {hint(str(ours), sorted(columns))}")
+        if not isinstance(theirs, str) or theirs not in data["columns"]:
+            known = [str(name) for name in data["columns"]]
+            raise UserError(f"{where} {ours}: the table has no column {shown(theirs)}: {hint(str(theirs), known)}")
+
+    def of_paper(place: Place) -> Place:
+        row, column = place
+        return row, stand_ins.get(column, "" if column in stand_ins.values() else column)
+
+    printed = {(pair.better, pair.worse): pair.claimed for pair in pairs}
+    return tuple(replace(one, claimed=printed.get((of_paper(one.better), of_paper(one.worse)))) for one in small)
 
 
 def _labelled(where: str, line: Any, of_table: Any) -> Fields:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sam_repro.tables.plan import PAPER
 from sam_repro.tables.results import Joined, Result
-from sam_repro.tables.said import Answer
+from sam_repro.tables.said import NOT_RUN, Answer, Said
 from sam_repro.tables.said import judged as judge_said
 from sam_repro.tables.statistics import COVERAGE
 from sam_repro.tables.table import Pair
@@ -25,7 +25,10 @@ class Shown:
     worse: str
     point: Point
     so_far: bool  # not all runs of both have ended
-    holds: bool  # the sign, of an own question either sign, stands after Holm's correction over the table's pairs
+    # The sign, of an own question either sign, stands after Holm's correction over the pairs that are measured, and the
+    # one that is ahead lost no larger share of its runs than the other: a mean of survivors decides nothing.
+    holds: bool
+    failed: tuple[tuple[int, int], tuple[int, int]]  # runs of the better one, and of the worse: how many, of so many
     own: bool = False  # a question of our own: nobody claims which is the better one
 
 
@@ -36,22 +39,33 @@ def points(joined: Joined) -> list[Shown]:
     """
     if not _judged(joined):
         return []
-    found = list[tuple[Pair, Point, bool]]()
+    found = list[tuple[Pair, Point, Result, Result]]()
     for pair in joined.table.pairs:
         better, worse = joined.result(*pair.better), joined.result(*pair.worse)
         if (difference := joined.difference(better, worse)) is not None:
             upwards = 1.0 if joined.higher_is_better(better.cell.metric) else -1.0
             claimed = upwards if pair.claimed is None else pair.claimed
-            found.append((pair, point(difference, claimed), _unfinished(better) or _unfinished(worse)))
-    stands = holm([1.0 if p.difference.p is None else p.difference.p for _, p, _ in found])
+            found.append((pair, point(difference, claimed), better, worse))
+    stands = holm([1.0 if p.difference.p is None else p.difference.p for _, p, *_ in found])
     return [
-        Shown(pair, *_labels(joined, pair), p, so_far, ok and _counts(p, own=joined.table.own), joined.table.own)
-        for (pair, p, so_far), ok in zip(found, stands, strict=True)
+        Shown(
+            pair,
+            *_labels(joined, pair),
+            point=p,
+            so_far=_unfinished(better) or _unfinished(worse),
+            holds=ok and _counts(p, better, worse, own=joined.table.own),
+            failed=((better.collapsed, better.finished), (worse.collapsed, worse.finished)),
+            own=joined.table.own,
+        )
+        for (pair, p, better, worse), ok in zip(found, stands, strict=True)
     ]
 
 
-def _counts(found: Point, *, own: bool) -> bool:
-    return found.verdict != UNDECIDED if own else found.verdict == SAME
+def _counts(found: Point, better: Result, worse: Result, *, own: bool) -> bool:
+    if found.verdict == UNDECIDED or not (own or found.verdict == SAME):
+        return False
+    ahead, behind = (better, worse) if found.verdict == SAME else (worse, better)
+    return ahead.collapsed * behind.finished <= behind.collapsed * ahead.finished
 
 
 def said(joined: Joined) -> list[Answer]:
@@ -65,7 +79,19 @@ def said(joined: Joined) -> list[Answer]:
 
     falling = {cell.metric for cell in table.cells if not joined.higher_is_better(cell.metric)}
     higher = not falling
-    return [judge_said(one, values, table.margin, paired=table.paired, higher=higher) for one in table.said]
+
+    def open_(one: Said) -> bool:
+        places = ((line, place) if one.of_rows else (place, line) for line in one.of for place in one.at)
+        return any(_unfinished(joined.result(*place)) for place in places)
+
+    def ran(row: str, column: str) -> bool:
+        return joined.result(row, column).finished > 0
+
+    def answer(one: Said) -> Answer:
+        found = judge_said(one, values, table.margin, paired=table.paired, higher=higher, ran=ran)
+        return replace(found, so_far=found.verdict != NOT_RUN and open_(one))
+
+    return [answer(one) for one in table.said]
 
 
 def _judged(joined: Joined) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,7 @@ class Result:
     runs: tuple[RunState, ...]
     seconds: float
     passes: float
+    passes_each: float  # of a run that succeeded, on average; NaN where none knows
     why: str | None  # why no run gives this cell
     config: Config | None  # of its first run
 
@@ -102,7 +103,7 @@ def _result(
 ) -> Result:
     cell = planned.cell
     mine = [entries[run.id] for run in planned.runs if run.id in entries]
-    ended = [e for e in mine if e["status"] == "collapsed" or (e["status"] == "done" and cell.metric in e["metrics"])]
+    ended = [e for e in mine if e["status"] == "collapsed" or (e["status"] == "done" and _has(e, cell, table))]
     found = {kind: _values(planned, entries, kind) for kind in STATISTICS}
     chosen = found[table.statistic]
     other = by_cell.get(cell.baseline) if cell.baseline else None
@@ -126,6 +127,7 @@ def _result(
         runs=tuple(state_of(run, entries.get(run.id), results_dir, metric=cell.metric) for run in planned.runs),
         seconds=sum(entry["seconds"] for entry in mine),
         passes=total_passes(mine),
+        passes_each=_each([e["passes"] for seed, e in _by_seed(planned, entries) if seed in chosen]),
         why=planned.why,
         config=planned.config,
     )
@@ -161,6 +163,20 @@ def failed_completely(entry: Entry, planned: Planned) -> bool:
 def total_passes(entries: Iterable[Entry]) -> float:
     """A run may not know what it spent: then it is left out."""
     return math.fsum(entry["passes"] for entry in entries if math.isfinite(entry["passes"]))
+
+
+def _has(entry: Entry, cell: Cell, table: Table) -> bool:
+    """Whether a run gives what the cell wants; one without a validation split has no picked epoch, and did not fail."""
+    return table.statistic in (entry["metrics"].get(cell.metric) or ())
+
+
+def _each(passes: Iterable[float]) -> float:
+    known = [spent for spent in passes if math.isfinite(spent)]
+    return math.fsum(known) / len(known) if known else math.nan
+
+
+def _by_seed(planned: Planned, entries: Mapping[str, Entry]) -> Iterator[tuple[int, Entry]]:
+    return ((run.seed, entries[run.id]) for run in planned.runs if run.id in entries)
 
 
 def hardware(entry: Entry) -> str:

@@ -30,6 +30,7 @@ SHOWN, OPPOSITE, NOT_RUN = "shown", "opposite shown", "not run"
 _KEYS: Kinds = {"words": str, "at": list, **dict.fromkeys((*COMPARED, *TRENDS), list)}
 Names = tuple[str, ...]
 Values = Callable[[str, str], Mapping[int, float]]  # of a row and a column, by seed
+Ran = Callable[[str, str], object]  # of a row and a column: true or not
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Answer:
     said: Said
     verdict: str
     parts: tuple[tuple[Names, Difference], ...]  # what was compared, by the names of rows and columns, and its outcome
+    so_far: bool = False  # not all runs that it is about have ended
 
 
 def read(where: str, data: Any, rows: Sequence[str], columns: Sequence[str]) -> tuple[Said, ...]:
@@ -77,10 +79,13 @@ def _known(where: str, names: Sequence[str], known: Collection[str]) -> None:
             raise UserError(f"{where} names {name!r}: {hint(name, known)}")
 
 
-def judged(said: Said, values: Values, margin: float, *, paired: bool = False, higher: bool = True) -> Answer:
+def judged(
+    said: Said, values: Values, margin: float, *, paired: bool = False, higher: bool = True, ran: Ran | None = None
+) -> Answer:
     """By the runs that there are; a part that has none leaves the claim undecided, or not run where no part has any.
 
     higher: whether more is better.
+    ran: whether a row and a column have run, where runs that failed have no values.
     """
     found = list(_trends(said, values) if said.kind in TRENDS else _compared(said, values, paired, higher))
     known = tuple((name, difference) for name, difference in found if difference is not None)
@@ -88,11 +93,15 @@ def judged(said: Said, values: Values, margin: float, *, paired: bool = False, h
         return Answer(said, NOT_RUN, ())
     kind = "below" if said.kind == "best" and not higher else said.kind
     answers = [_answer(kind, difference, margin) for _, difference in known]
-    if OPPOSITE in answers:
-        verdict = OPPOSITE
-    else:
-        verdict = SHOWN if len(known) == len(found) and set(answers) == {SHOWN} else UNDECIDED
+    verdict = OPPOSITE if OPPOSITE in answers else SHOWN if set(answers) == {SHOWN} else UNDECIDED
+    # A best row, or a trend, may be another once the rest has run; so may what is said of every row be shown by fewer.
+    if not _all_there(said, ran or values) and (verdict == SHOWN or said.kind in ("best", *TRENDS)):
+        verdict = UNDECIDED
     return Answer(said, verdict, known)
+
+
+def _all_there(said: Said, ran: Ran) -> bool:
+    return all(ran(line, place) if said.of_rows else ran(place, line) for line in said.of for place in said.at)
 
 
 def _compared(said: Said, values: Values, paired: bool, higher: bool) -> Iterator[tuple[Names, Difference | None]]:

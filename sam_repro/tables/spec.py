@@ -20,7 +20,7 @@
     points: [[sam, sgd], [asam, sgd]]  # what the table is about: the first column, or row, is said to be better
     said: [{words: ..., above: [asam, sam]}]  # what the paper says of it in words: sam_repro.tables.said
     miniature: {...}             # the same question for a laptop, in these same words: sam_repro.tables.miniature;
-                                 # and `without: {row or column: why}`, what it leaves out
+                                 # and `without: {row or column: why}`, what it leaves out, and `stands_for`
     no_miniature: why            # of a table that has none
     tune: {...}                  # values to be chosen on a validation split: sam_repro.tables.tuning
     extends: asam/2              # all that stands there, and this on top: sam_repro.tables.extend
@@ -33,7 +33,6 @@ overrides takes the experiment's own method. A claim is the printed text, so tha
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,7 +45,7 @@ from sam_repro.tables import said
 from sam_repro.tables.cells import cell_of, pairs_of
 from sam_repro.tables.discrepancies import refs
 from sam_repro.tables.extend import Column, extended, with_column
-from sam_repro.tables.miniature import inherited, without
+from sam_repro.tables.miniature import claimed_of, inherited, without
 from sam_repro.tables.papers import FILE as PAPER
 from sam_repro.tables.table import OWN, STATISTICS, Line, Pair, Table
 from sam_repro.tables.tuning import tuned, with_choices
@@ -59,7 +58,9 @@ _ROW: Kinds = _LINE | _OF_BOTH | {"claims": dict, "succeeded": dict}
 _TABLE: Kinds = (
     _OF_BOTH
     | dict.fromkeys(("title", "metric", "unit", "statistic", "kind", "not_run", "no_miniature"), str)
-    | dict.fromkeys(("source", "columns", "rows", "cells", "miniature", "tune", "chosen", "without"), dict)
+    | dict.fromkeys(
+        ("source", "columns", "rows", "cells", "miniature", "tune", "chosen", "without", "stands_for"), dict
+    )
     | dict.fromkeys(("footnotes", "points", "said"), list)
     | {"overrides": object, "margin": (int, float), "paired": bool}
 )
@@ -95,15 +96,14 @@ def _load(ref: str, configs: Path, added: Column | None) -> Table:
     if not data.get("miniature"):
         return table
     small = _table(ref, inherited(f"table {ref} miniature", data), figure=table.figure)
-    claimed = {(pair.better, pair.worse): pair.claimed for pair in table.pairs}
-    pairs = [replace(pair, claimed=claimed.get((pair.better, pair.worse))) for pair in small.pairs]
+    pairs = claimed_of(ref, data, table.pairs, small.pairs)
     left_out = without(ref, data["miniature"], {line.id: line.label for line in (*table.rows, *table.columns)})
     return replace(table, miniature=replace(_small(small, pairs), without=left_out))
 
 
-def _small(table: Table, pairs: Iterable[Pair]) -> Table:
+def _small(table: Table, pairs: tuple[Pair, ...]) -> Table:
     trials = table.trials and replace(table.trials, is_miniature=True)
-    return replace(table, pairs=tuple(pairs), trials=trials, is_miniature=True)
+    return replace(table, pairs=pairs, trials=trials, is_miniature=True)
 
 
 def _read(ref: str, configs: Path, extending: tuple[str, ...] = ()) -> Fields:

@@ -19,7 +19,7 @@ class Sample:
     n: int
     mean: float
     std: float | None  # None of a single run
-    low: float | None  # the 95 % interval of the mean
+    low: float | None  # the 95 % interval of the mean; None of a single run, and of runs that all gave one value
     high: float | None
 
 
@@ -28,9 +28,11 @@ def sample(values: Sequence[float]) -> Sample | None:
     n = len(values)
     if n == 0:
         return None
-    mean = math.fsum(values) / n
     if n == 1:
-        return Sample(1, mean, None, None, None)
+        return Sample(1, values[0], None, None, None)
+    if min(values) == max(values):
+        return Sample(n, values[0], 0.0, None, None)  # no spread is no interval, and its rounding is no spread
+    mean = math.fsum(values) / n
     std = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (n - 1))
     half = _t(n - 1) * std / math.sqrt(n)
     return Sample(n, mean, std, mean - half, mean + half)

@@ -46,14 +46,14 @@ def with_choices(ref: str, data: Fields, configs: Path) -> Fields:
         )
     out = dict(data)
     if data.get("tune"):
-        out["chosen"] = _read(choices_file(ref, configs, miniature=False))
+        out["chosen"] = read_choices(choices_file(ref, configs, miniature=False))
     small = data.get("miniature")
     if isinstance(small, dict) and small.get("tune"):
-        out["miniature"] = {**small, "chosen": _read(choices_file(ref, configs, miniature=True))}
+        out["miniature"] = {**small, "chosen": read_choices(choices_file(ref, configs, miniature=True))}
     return out
 
 
-def _read(file: Path) -> Fields:
+def read_choices(file: Path) -> Fields:
     try:
         return mapping(file.name, read_yaml(file))
     except FileNotFoundError:
@@ -95,6 +95,14 @@ def assumed(table: Table) -> Table:
         return replace(cell, overrides=layered(cell.overrides, values), why_not=None)
 
     return replace(table, cells=tuple(with_first(cell) for cell in table.cells))
+
+
+def trials_of(table: Table, column: str) -> list[str]:
+    """The columns of its trials that choose for a column, which may take another one's choice."""
+    if table.tune is None:
+        return []
+    tuned = table.tune.like.get(column, column)
+    return [trial_column(tuned, values) for values in table.tune.columns.get(tuned, ())]
 
 
 def trial_column(column: str, values: Overrides) -> str:

@@ -1,6 +1,6 @@
 """Which missing runs say most for so many hours: by the verdicts that they would decide, levels and points alike.
 
-Where a row's values are not chosen yet, its trials are among them, and the row is taken as a whole: a choice needs all.
+Where a cell's values are not chosen yet, the trials of its column in that row are among them.
 
 A verdict needs all runs of its cell, or of the two cells of its pair; a cell planned with a single run never has one.
 Of what fits into the hours that are left, the runs that decide most verdicts an hour are taken first.
@@ -17,6 +17,7 @@ from sam_repro.tables.cost import cost
 from sam_repro.tables.plan import Planned
 from sam_repro.tables.status import state_of
 from sam_repro.tables.table import Place, Table
+from sam_repro.tables.tuning import trials_of
 
 Runs = frozenset[str]
 
@@ -50,7 +51,7 @@ class _Open:
     budget: str
     lacks: Mapping[Place, Runs]
     questions: Sequence[tuple[Place, ...]]
-    tuned: Collection[str]  # the rows that lack a choice
+    tuned: Collection[Place]  # the cells that lack a choice
 
     def needs(self, cells: Iterable[Place]) -> Runs:
         return frozenset().union(*(self.lacks[cell] for cell in cells))
@@ -58,8 +59,7 @@ class _Open:
     def candidates(self) -> list[tuple[Place, ...]]:
         rows = {row for cells in self.questions for row, _ in cells}
         whole = [tuple(c for c in self.lacks if c[0] == row and self.lacks[c]) for row in sorted(rows)]
-        asked = [cells for cells in self.questions if not any(row in self.tuned for row, _ in cells)]
-        return [*asked, *(cells for cells in whole if cells)]
+        return [*self.questions, *(cells for cells in whole if cells)]
 
 
 def wanted(
@@ -86,7 +86,7 @@ def wanted(
                 worth = gain / max(spent, 1e-6)
                 if gain and (best is None or worth > best[0]):
                     lacking = tuple(cell for cell in one.lacks if cell in cells and one.lacks[cell] - chosen)
-                    tune = any(row in one.tuned for row, _ in lacking)
+                    tune = any(cell in one.tuned for cell in lacking)
                     best = (worth, Wanted(one.table.ref, one.budget, lacking, gain, len(fresh), spent, tune), fresh)
         if best is None:
             return found
@@ -106,14 +106,15 @@ def _open(one: Candidate, entries: Mapping[str, Entry], results: Path, device: s
         return frozenset(item.run.id for item in open_)
 
     table = one.table
-    tuned = {cell.row for cell in table.cells if cell.why_not}
-    trials = {row: [missing(cell) for cell in one.trials if cell.cell.row == row] for row in tuned}
+    tuned = {(cell.row, cell.column) for cell in table.cells if cell.why_not}
+    trials = {(cell.cell.row, cell.cell.column): missing(cell) for cell in one.trials}
     lacks = dict[Place, Runs]()
     for cell in one.cells:
-        before = trials.get(cell.cell.row, [])
+        row, column = place = cell.cell.row, cell.cell.column
+        before = [trials[row, trial] for trial in trials_of(table, column)] if place in tuned else []
         runs = missing(cell) if len(cell.runs) > 1 else None
         if runs is not None and None not in before:
-            lacks[cell.cell.row, cell.cell.column] = runs.union(*(found for found in before if found))
+            lacks[place] = runs.union(*(found for found in before if found))
     levels = [((c.row, c.column),) for c in table.cells if c.claim.mean is not None]
     questions = [*levels, *((pair.better, pair.worse) for pair in table.pairs)]
     open_ = [q for q in questions if all(cell in lacks for cell in q) and any(lacks[cell] for cell in q)]

@@ -22,7 +22,7 @@ def result(column: str, values: list[float], spent: float) -> Result:
     verdict = Verdict("no_claim", "")
     n = len(values)
     return Result(
-        cell, 3, n, n, found, found, None, dict(enumerate(values)), None, verdict, (), 1.0, spent * n, None, None
+        cell, 3, n, n, found, found, None, dict(enumerate(values)), None, verdict, (), 1.0, spent * n, spent, None, None
     )
 
 
@@ -55,6 +55,24 @@ def test_dearer_columns_stand_further_right_and_better_ones_higher(tmp_path: Pat
 def test_a_single_run_has_no_interval_and_no_place() -> None:
     single = joined(result("sgd", [70.0], 1000), result("long", [71.0], 2000), result("sam", [72.0], 2000))
     assert passes.render(single) is None
+
+
+def test_a_fourth_panel_stands_below() -> None:
+    """A picture of five panels in a line would have letters of six pixels on a page."""
+    cells = [result("sgd", [70.0, 71.0], 1000), result("long", [80.0, 81.0], 2000), result("sam", [75.0, 76.0], 2000)]
+    rows = tuple(Line(name, name, None) for name in "abcd")
+    results = tuple(replace(one, cell=replace(one.cell, row=row.id)) for row in rows for one in cells)
+    one = joined(*cells)
+    svg = passes.render(replace(one, table=replace(one.table, rows=rows), results=results))
+    assert svg is not None
+    places = re.findall(r'<svg x="(\d+)" y="(\d+)" width="(\d+)" height="(\d+)">', svg)
+    assert places == [
+        ("0", "0", "330", "260"),
+        ("330", "0", "330", "260"),
+        ("660", "0", "330", "260"),
+        ("0", "260", "330", "260"),
+    ]
+    assert 'viewBox="0 0 990 546"' in svg, "the legend below both"
 
 
 def test_a_legend_that_is_wider_than_the_picture_goes_on_below_and_a_unit_stands_once() -> None:

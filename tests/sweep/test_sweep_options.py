@@ -46,6 +46,7 @@ def test_words() -> None:
     assert (options.gpus, options.per_gpu, options.stale, options.ranks) == ("0-1", 3, 60.0, 2)
     assert options.overrides == ["runtime.ranks=2", "track=none"]
     assert options.dry_run
+    assert parse(["asam/2", "table=asam/5", "table=rsam/1"]).table == "asam/2,asam/5,rsam/1", "none is dropped"
     assert parse(["table=x", "launcher=slurm", "hydra.launcher.partition=gpu"]).submit == {"partition": "gpu"}
 
 

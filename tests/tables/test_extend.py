@@ -79,6 +79,12 @@ def test_it_stands_beside_the_claims_and_the_shared_results(tmp_path: Path, caps
     assert "name the table" in capsys.readouterr().err
 
 
+def test_a_column_that_can_not_be_composed_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["render", "asam/6", "column=mine:method=zam", "--results-dir", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_file_extends_a_table(tmp_path: Path) -> None:
     put(tmp_path, "p/1", **TABLE)
 

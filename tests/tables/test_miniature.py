@@ -55,6 +55,16 @@ def test_it_takes_over_what_it_does_not_say(tmp_path: Path) -> None:
     assert all(cell.claim.mean is None for cell in small.cells), "it has no levels to judge"
 
 
+def test_a_printed_difference_stands_beside_the_column_that_stands_for_the_papers(tmp_path: Path) -> None:
+    small = {**TABLE["miniature"], "points": [["sam", "sgd"], ["sam", "sgd_long"]]}
+    small["columns"] = {**small["columns"], "sgd_long": {"label": "long", "overrides": ["method=plain"]}}
+    beside = load(tmp_path, miniature={**small, "stands_for": {"sgd_long": "sgd"}}).at("mini").pairs
+    assert [pair.claimed for pair in beside] == [None, pytest.approx(1.0)]
+    for wrong, mistake in [({"long": "sgd"}, "no column 'long'"), ({"sgd_long": "adam"}, "no column 'adam'")]:
+        with pytest.raises(UserError, match=f"stands_for.*{mistake}"):
+            load(tmp_path, miniature={**small, "stands_for": wrong})
+
+
 def test_its_runs_are_those_that_its_overrides_train(tmp_path: Path) -> None:
     small = load(tmp_path).at("mini")
     (cell,) = [c for c in plan([small], "mini")["p/1"] if c.cell.column == "sam"]

@@ -10,16 +10,16 @@ import scipy.stats
 
 from sam_repro.errors import UserError
 from sam_repro.tables import spec
-from sam_repro.tables.said import NOT_RUN, OPPOSITE, SHOWN, Answer, judged, read
+from sam_repro.tables.said import NOT_RUN, OPPOSITE, SHOWN, Answer, Ran, judged, read
 from sam_repro.tables.verdicts import UNDECIDED
 
 ROWS, COLUMNS = ["small", "middle", "large"], ["sam", "asam"]
 Runs = Mapping[tuple[str, str], list[float]]
 
 
-def answer(claim: Mapping[str, object], runs: Runs, margin: float = 0.5) -> Answer:
+def answer(claim: Mapping[str, object], runs: Runs, margin: float = 0.5, ran: Ran | None = None) -> Answer:
     (said,) = read("table p/1", [{"words": "as the paper has it", **claim}], ROWS, COLUMNS)
-    return judged(said, lambda row, column: dict(enumerate(runs.get((row, column), []))), margin)
+    return judged(said, lambda row, column: dict(enumerate(runs.get((row, column), []))), margin, ran=ran)
 
 
 def around(*means: float) -> Runs:
@@ -67,6 +67,16 @@ def test_what_has_not_run_shows_nothing() -> None:
     part = {place: values for place, values in around(90, 90, 90, 92, 92, 92).items() if place[0] == "small"}
     assert answer({"above": ["asam", "sam"]}, part).verdict == UNDECIDED, "two rows are missing"
     assert answer({"falls": ["asam"]}, part).verdict == NOT_RUN, "one row has no slope"
+
+
+@pytest.mark.parametrize("claim", [{"best": ["asam", "sam"]}, {"best": ["sam", "asam"]}, {"falls": ["asam"]}])
+def test_a_best_row_or_a_trend_is_undecided_until_every_row_has_run(claim: dict[str, object]) -> None:
+    runs = dict(around(90.0, 90.0, 90.0, 92.0, 91.0, 90.0))
+    assert answer(claim, runs).verdict != UNDECIDED
+    del runs["large", "asam"]
+    assert answer(claim, runs).verdict == UNDECIDED
+    failed = answer(claim, runs, ran=lambda row, column: True)
+    assert failed.verdict != UNDECIDED, "a row of which all runs failed has run"
 
 
 @pytest.mark.parametrize(

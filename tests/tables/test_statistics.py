@@ -29,6 +29,7 @@ def test_mean_deviation_interval(values: list[float]) -> None:
 def test_few_values() -> None:
     assert sample([]) is None
     assert sample([93.5]) == Sample(1, 93.5, None, None, None)
+    assert sample([60.33] * 3) == Sample(3, 60.33, 0.0, None, None), "no spread is no interval"
 
 
 def test_the_intervals_cover_as_promised() -> None:

@@ -30,6 +30,7 @@ from sam_repro.runs.faults import usable
 from sam_repro.tables import discrepancies, spec
 from sam_repro.tables.claims import claims
 from sam_repro.tables.plan import Planned, plan
+from sam_repro.tables.points import points
 from sam_repro.tables.results import Joined, join
 from sam_repro.tables.table import Table
 
@@ -125,6 +126,25 @@ def test_what_a_run_reached_before_it_collapsed_does_not_count(tmp_path: Path) -
     ledger.append(tmp_path, {**reached, "run_id": planned.runs[1].id, "seed": 1, "status": "collapsed"})
     result = joined(tmp_path, CIFAR).result("vgg19_bn", "sgd")
     assert (result.finished, result.succeeded) == (2, 1)
+
+
+def test_a_mean_of_survivors_makes_no_point(tmp_path: Path) -> None:
+    """As long as the one that is ahead lost a larger share of its runs; what it says shows how many."""
+    finish(tmp_path, cell(FULL["asam/6"], "20", "sgd"), {0: 80.0, 1: 80.1, 2: 80.2})
+    finish(tmp_path, cell(FULL["asam/6"], "20", "sam"), {0: 90.0, 1: 90.1, 2: None})
+    (shown,) = (one for one in points(joined(tmp_path)) if one.pair.better == ("20", "sam"))
+    assert (shown.point.verdict, shown.holds, shown.failed) == ("same sign shown", False, ((1, 3), (0, 3)))
+    assert text.point(shown).endswith("same sign shown; 1 of 3 runs failed, and 0 of 3")
+    result = joined(tmp_path).result("20", "sam")
+    assert result.passes_each == result.passes / 3, "here a failed run has spent as much as the others"
+
+
+def test_a_run_without_the_tables_statistic_did_not_fail(tmp_path: Path) -> None:
+    """One that held out no validation split has no picked epoch."""
+    finish(tmp_path, cell(FULL["asam/6"], "20", "sgd"), {0: 91.0, 1: 91.1})
+    assert joined(tmp_path).result("20", "sgd").finished == 2
+    picked = joined(tmp_path, replace(NOISE, statistic="picked")).result("20", "sgd")
+    assert (picked.finished, picked.collapsed, picked.verdict.kind) == (0, 0, "not_run")
 
 
 def test_all_runs_collapsed(tmp_path: Path) -> None:
@@ -416,7 +436,8 @@ def test_the_numbers_at_the_top_of_the_readme_are_those_of_the_ledger() -> None:
     made = (ROOT / "results/tables/asam/6.mini.md").read_text(encoding="utf-8")
     head = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Train something")[0].replace("**", "")
     shown = [line for line in head.splitlines() if " ± " in line]
-    assert len(shown) == 3
+    grid = made.partition("\nMeasured is")[0]
+    assert len(shown) == sum(" ± " in line for line in grid.splitlines()), "each row that is measured, and no other"
     for line in shown:
         noise, _, cells = line.removeprefix("| ").partition(" | ")
         assert f"\n| {'no' if noise == 'none' else noise} label noise | {cells}\n" in made

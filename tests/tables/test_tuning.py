@@ -12,7 +12,7 @@ from report.samples import finish
 from tables.test_extend import put
 from tables.test_miniature import TABLE
 
-from sam_repro import CONFIGS
+from sam_repro import CONFIGS, cli
 from sam_repro.errors import UserError
 from sam_repro.report import plan_view
 from sam_repro.runs.faults import usable
@@ -107,7 +107,8 @@ def test_the_trials_are_wanted_with_the_runs_that_wait_for_their_choice(tmp_path
     each = [cost(cell.config).hours("a100") for cell in (*cells, *trials) for _ in cell.runs if cell.config]
     assert found.hours == pytest.approx(sum(hours or 0.0 for hours in each))
     assert "sweep table=p/1 cells=a/sgd,a/sam tune=true" in plan_view.wanted([found], 1000.0, "a100")
-    assert wanted([candidate], {}, tmp_path, "a100", 0.99 * found.hours) == []
+    part = wanted([candidate], {}, tmp_path, "a100", 0.99 * found.hours)
+    assert [one.cells for one in part] in ([(("a", "sgd"),)], [(("a", "sam"),)]), "a column waits for its own trials"
     try_all(table, tmp_path)
     (left,) = wanted([candidate], choosing.of_ledger(tmp_path), tmp_path, "a100", 1000.0)
     assert (left.runs, left.tune) == (6, True), "the choice is still to be made"
@@ -137,6 +138,38 @@ def test_a_collapsed_trial_is_never_chosen(tmp_path: Path) -> None:
     (collapsed,), _ = usable([json.loads(json.dumps(entries[best])) | {"status": "collapsed"}])
     found = choosing.choose(table, "paper", entries | {best: collapsed}, tmp_path)
     assert found.choices["a"]["sam"] == ("method.rho=0.1",)
+
+
+def test_where_all_trials_failed_none_is_chosen(tmp_path: Path) -> None:
+    table = load(tmp_path)
+    assert table.trials is not None
+    for cell in plan([table.trials])[table.trials.ref]:
+        finish(tmp_path, cell, dict.fromkeys((100, 101), None if "rho" in cell.cell.column else 60.0))
+    found = chosen(table, tmp_path)
+    assert (set(found.choices["a"]), found.hopeless) == ({"sgd"}, (("a", "sam"),))
+    assert found.open() == ["a/sam: all trials failed, so none is chosen"]
+
+
+def test_another_ledger_takes_no_choice_away(tmp_path: Path) -> None:
+    table = load(tmp_path)
+    try_all(table, tmp_path)
+    file = choosing.write(table, chosen(table, tmp_path), tmp_path)
+    before = file.read_bytes()
+    assert b"method.rho" in before
+    assert choosing.write(table, chosen(table, tmp_path / "empty"), tmp_path).read_bytes() == before
+
+
+@pytest.mark.parametrize("budget", ["smoke", "mini"])
+def test_trials_of_another_budget_choose_nothing(
+    tmp_path: Path, budget: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """ours/methods has no miniature: trials of two steps would choose what its runs of hours train with."""
+    file = choices_file("ours/methods", CONFIGS, miniature=False)
+    before = file.read_bytes()
+    for words in (["report", "choose", "ours/methods"], ["sweep", "table=ours/methods", "tune=true", "--dry-run"]):
+        assert cli.main([*words, f"budget={budget}", f"results_dir={tmp_path}"]) == 2
+        assert "tuned at the paper's budget alone" in capsys.readouterr().err
+    assert file.read_bytes() == before
 
 
 def test_a_choice_that_is_no_trial_any_more_is_none(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ class FollowLr(Radius):
     rho_min: float = value(0.0, "the radius at the lowest learning rate", NOT_NEGATIVE)
 
     def problems(self, point: Point) -> Iterator[Problem]:
+        yield from super().problems(point)
         if self.rho_min > self.rho:
             yield "rho_min", f"must not exceed rho={self.rho:g}"
 
