@@ -466,6 +466,17 @@ def test_a_signal_to_the_group_of_a_streamed_run_saves_too(tmp_path: Path) -> No
     assert process.returncode == 75, (out, err)
 
 
+def test_local_ranks_stream_through_workers_of_their_own(tmp_path: Path, cli: Cli) -> None:
+    found = []
+    for workers in (0, 1):
+        results = f"results_dir={tmp_path}/{workers}"
+        done = cli(*TINY, "dataset.stream=true", f"dataset.workers={workers}", "runtime.ranks=2", "method.m=8", results)
+        assert done.returncode == 0, done.stderr
+        (weights,) = (tmp_path / str(workers)).glob("runs/*/weights.safetensors")
+        found.append(weights.read_bytes())
+    assert found[0] == found[1]
+
+
 @pytest.mark.slow
 def test_a_multirun_of_two_rank_jobs_does_not_clash(tmp_path: Path) -> None:
     both = [fresh(tmp_path, f"seed={seeds}", "runtime.ranks=2", "method.m=8", "budget.max_epochs=1", "-m")

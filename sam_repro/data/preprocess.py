@@ -55,12 +55,19 @@ def training(config: DatasetConfig, augment: AugmentConfig) -> Transform:
     elif augment.policy is Policy.randaugment:
         steps.append(v2.RandAugment(augment.randaugment_ops, augment.randaugment_magnitude))
 
-    def transform(image: Tensor) -> Tensor:
-        for step in steps:
+    return InTurn(steps)
+
+
+class InTurn:
+    """torchvision's Compose, without its dispatch. An object and no closure: a worker that is not forked is sent it."""
+
+    def __init__(self, steps: list[Any]) -> None:
+        self.steps = steps
+
+    def __call__(self, image: Tensor) -> Tensor:
+        for step in self.steps:
             image = step(image)
         return image
-
-    return transform
 
 
 class ResizedCrop:

@@ -6,6 +6,7 @@ import atexit
 import gc
 import os
 import signal
+import sys
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from sam_repro.data.pictures import Pictures, UnreadableError
 from sam_repro.data.preprocess import Transform
 from sam_repro.machine import cores
 
+# Forked, they share the listing and what is imported. Left to Python, those of a spawned rank would do neither.
+START = "fork" if sys.platform == "linux" else None  # None: as the platform's Python starts processes
 _AHEAD = 4  # batches a worker prepares before they are asked for
 _MOST_WORKERS = 16
 
@@ -150,6 +153,7 @@ class Pool:
             batch_size=None,
             sampler=_Queue(),
             num_workers=self.workers,
+            multiprocessing_context=START,
             persistent_workers=True,
             collate_fn=_as_it_is,
             pin_memory=self._device.type == "cuda",

@@ -9,7 +9,7 @@ from image_folders import photograph
 from torchvision.transforms import v2
 
 from sam_repro.config.schema import AugmentConfig, BudgetConfig, Policy
-from sam_repro.data import Data, load
+from sam_repro.data import Data, load, workers
 from sam_repro.data.counter import Draw, hashes, key
 from sam_repro.data.declared import DatasetConfig, Fit, Source
 from sam_repro.data.pictures import FilePictures
@@ -45,8 +45,8 @@ def test_workers_and_batches_change_nothing(root: Path) -> None:
     images, targets, ids = epoch_of(data, 3)
     assert torch.equal(ids, data.train.order(3))
     assert torch.equal(targets, ids // 12)
-    for workers, size in ((0, 5), (1, 24), (2, 7)):
-        again, _, _ = epoch_of(streaming(root, workers=workers), 3, size)
+    for helpers, size in ((0, 5), (1, 24), (2, 7)):
+        again, _, _ = epoch_of(streaming(root, workers=helpers), 3, size)
         assert torch.equal(again, images)
     # Sharded over two ranks, resumed in the middle, or one by one.
     batch = data.train.gather(ids[1::2], 3)
@@ -65,12 +65,12 @@ def test_workers_are_started_once(root: Path, monkeypatch: pytest.MonkeyPatch) -
     others = pids()
     data, alone = streaming(root), streaming(root, workers=0)
     epoch_of(data, 0)
-    workers = pids() - others
-    assert len(workers) == 2
+    started = pids() - others
+    assert len(started) == 2
     list(data.test.batches(4))
     next(data.train.gather_each(data.train.order(1).split(5), 1))  # left in the middle
     assert torch.equal(epoch_of(data, 2)[0], epoch_of(alone, 2)[0])
-    assert pids() - others == workers
+    assert pids() - others == started
 
     def within_an_epoch(epoch: int) -> None:
         """Other samples while an epoch's batches run ahead, as methods that pass over them want."""
@@ -84,7 +84,7 @@ def test_workers_are_started_once(root: Path, monkeypatch: pytest.MonkeyPatch) -
 
     within_an_epoch(3)
     both = pids() - others
-    assert workers < both
+    assert started < both
     assert len(both) == 4
 
     def no(*_: object) -> None:
@@ -208,6 +208,13 @@ def test_memory_images_with_a_policy_are_streamed() -> None:
     plain = load(DatasetConfig(workers=0), AugmentConfig(crop=0, flip=False), budget, 0, "cpu")
     (one,), (two,) = data.test.batches(20), plain.test.batches(20)
     assert torch.equal(one.images, two.images)
+
+
+def test_workers_that_are_not_forked_decode_the_same(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a platform's Python may start them."""
+    alone = epoch_of(streaming(root, workers=0), 1)
+    monkeypatch.setattr(workers, "START", "spawn")
+    assert torch.equal(epoch_of(streaming(root, workers=1), 1)[0], alone[0])
 
 
 def test_mixed_samples_are_the_same_however_a_batch_is_split() -> None:
