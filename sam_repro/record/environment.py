@@ -79,6 +79,15 @@ def git_state(code: Sequence[Path] = _CODE) -> dict[str, Any] | None:
     return {"sha": sha, "dirty": bool(changes) if changes is not None else None} if sha else None
 
 
+def in_history(sha: str, code: Sequence[Path] = _CODE) -> bool:
+    """Whether that commit can be looked up in the checkout that the code runs from, and leads to what is there."""
+    if not re.fullmatch(
+        "[0-9a-f]{40}", sha
+    ):  # it may come from outside, and git takes what looks like an option for one
+        return False
+    return _git(code[0], "merge-base", "--is-ancestor", sha, "HEAD") is not None
+
+
 def _git(folder: Path, *arguments: str) -> str | None:
     return _output("git", "-C", str(folder), *arguments)
 

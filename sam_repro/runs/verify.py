@@ -92,16 +92,15 @@ def _id_of(stored: Any) -> str | None:
 
 def _code(entries: list[Entry]) -> Iterable[Finding]:
     """One line for each version of the code that is not this checkout's."""
-    from sam_repro.record.environment import git_state
+    from sam_repro.record.environment import git_state, in_history
 
     here = (git_state() or {}).get("sha")
     of_code = Counter((entry.get("git") or {}).get("sha") for entry in entries)
     for sha, runs in sorted(of_code.items(), key=lambda item: str(item[0])):
         if here and sha != here:
-            yield Finding(
-                f"{runs} runs were made by {f'commit {sha[:10]}' if sha else 'unknown code'}, this is {here[:10]}",
-                False,
-            )
+            by = f"commit {sha[:10]}" if sha else "unknown code"
+            where = "" if not sha or in_history(sha) else ", which is not in this history"
+            yield Finding(f"{runs} runs were made by {by}{where}; this is {here[:10]}", False)
     changed = sum(bool((entry.get("git") or {}).get("dirty")) for entry in entries)
     if changed:
         yield Finding(f"{changed} runs were made in a checkout with uncommitted changes", False)

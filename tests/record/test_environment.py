@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sam_repro.record.environment import environment, git_state
+from sam_repro.record.environment import environment, git_state, in_history
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -59,6 +59,19 @@ def test_commit_and_changes_of_a_checkout(tmp_path: Path) -> None:
     git(checkout, "checkout", "-q", "configs")
     (checkout / "package" / "code.py").write_text("a = 2\n")
     assert git_state(code) == {"sha": sha, "dirty": True}
+
+
+def test_a_commit_that_was_taken_back_is_not_in_the_history(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    code, commits = tmp_path / "code.py", list[str]()
+    for number in range(3):
+        code.write_text(f"a = {number}\n")
+        git(tmp_path, "add", ".")
+        git(tmp_path, "commit", "-qm", str(number))
+        commits.append(git(tmp_path, "rev-parse", "HEAD"))
+    git(tmp_path, "reset", "-q", "--hard", commits[1])
+    assert [in_history(sha, [tmp_path]) for sha in commits] == [True, True, False]
+    assert not any(in_history(sha, [tmp_path]) for sha in ("0" * 40, "HEAD", "--octopus", ""))
 
 
 def test_outside_of_a_checkout_there_is_no_commit(tmp_path: Path) -> None:

@@ -408,6 +408,13 @@ def test_verify_tells_altered_from_old(tmp_path: Path) -> None:
     assert "does not fit" in report("verify", results=tmp_path, code=1).stdout
 
 
+def test_verify_tells_of_a_commit_that_nobody_can_look_up(tmp_path: Path) -> None:
+    planned = cell(plan([spec.load("asam/6")])["asam/6"], "0", "sgd")
+    finish(tmp_path, planned, {0: 94.0})
+    ledger.append(tmp_path, {**ledger.read(tmp_path)[0][0], "git": {"sha": "0" * 40, "dirty": False}})
+    assert "commit 0000000000, which is not in this history; this is" in report("verify", results=tmp_path).stdout
+
+
 def test_words_of_a_machine_stay_words(tmp_path: Path) -> None:
     planned = cell(plan([spec.load("asam/6")])["asam/6"], "0", "sgd")
     finish(tmp_path, planned, {0: 94.0})
