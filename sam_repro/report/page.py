@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -188,7 +189,7 @@ def _cost(entries: Mapping[str, Entry]) -> str:
     head = ("budget", "hardware", "versions", "runs", "passes", "time")
     rows = []
     for (budget, machine, version), mine in sorted(groups.items()):
-        passes, seconds = total_passes(mine), sum(entry["seconds"] for entry in mine)
+        passes, seconds = total_passes(mine), math.fsum(entry["seconds"] for entry in mine)
         values = (escape(machine), escape(version), str(len(mine)), text.large(passes), text.duration(seconds))
         rows.append(line(budget, head, values, (None, None, len(mine), passes, seconds)))
     body = (

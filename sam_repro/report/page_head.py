@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
@@ -48,7 +49,7 @@ def render(tables: Sequence[Joined], entries: Mapping[str, Entry], more: Mapping
     claimed = [result for result in paper if result.cell.claim.mean is not None]
     kinds = [result.verdict.kind for result in claimed]
     shown = _distinct(tables)
-    seconds = sum(entry["seconds"] for entry in entries.values())
+    seconds = math.fsum(entry["seconds"] for entry in entries.values())
     facts = (
         (f"{sum(point.holds for point in shown)} of {len(shown)}", "points that were measured hold"),
         (f"{len(entries)}", "runs in the ledger"),

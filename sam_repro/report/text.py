@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -123,7 +124,7 @@ def trials(joined: Joined) -> tuple[str, list[list[str]]] | None:
     seeds = "seed" if len(tune.seeds) == 1 else "seeds"
     sentence = (
         f"Values chosen by {tune.rule} on the validation split, {seeds} {', '.join(map(str, tune.seeds))}: {runs} of "
-        f"{planned} trials ended, in {duration(sum(result.seconds for result in ran))}"
+        f"{planned} trials ended, in {duration(math.fsum(result.seconds for result in ran))}"
     )
     cells = [(row, column) for row in joined.table.rows for column in joined.table.columns if column.id in tune.columns]
     return sentence, [line for row, column in cells if (line := _of_cell(joined, joined.trials, tune, row, column))]

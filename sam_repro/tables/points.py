@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -113,4 +114,4 @@ def _labels(joined: Joined, pair: Pair) -> tuple[str, str, str]:
 
 def by_chance(shown: Sequence[Shown]) -> float:
     """How many signs would show if every effect were lost."""
-    return sum(2 * CHANCE if one.own else CHANCE for one in shown)
+    return math.fsum(2 * CHANCE if one.own else CHANCE for one in shown)

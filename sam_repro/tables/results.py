@@ -125,7 +125,7 @@ def _result(
             margin=table.margin,
         ),
         runs=tuple(state_of(run, entries.get(run.id), results_dir, metric=cell.metric) for run in planned.runs),
-        seconds=sum(entry["seconds"] for entry in mine),
+        seconds=math.fsum(entry["seconds"] for entry in mine),
         passes=total_passes(mine),
         passes_each=_each([e["passes"] for seed, e in _by_seed(planned, entries) if seed in chosen]),
         why=planned.why,

@@ -8,6 +8,7 @@ Of what fits into the hours that are left, the runs that decide most verdicts an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,7 +80,7 @@ def wanted(
             decided = sum(one.needs(q) <= chosen for q in one.questions)
             for cells in one.candidates():
                 fresh = one.needs(cells) - chosen
-                spent = sum(price[run] for run in fresh)
+                spent = math.fsum(price[run] for run in fresh)
                 if not fresh or spent > hours:
                     continue
                 gain = sum(one.needs(q) <= chosen | fresh for q in one.questions) - decided
