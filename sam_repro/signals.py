@@ -30,6 +30,7 @@ def begin() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _open()
     sys.stdout, sys.stderr = _patient(sys.stdout), _patient(sys.stderr)
 
 
@@ -54,6 +55,19 @@ def _note(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
 
+def _open() -> None:
+    """Who starts a command without one of the three files (`>&-`) wants nothing of it; Python has None in its place,
+    and the next file that is opened would have its number."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # takes the lowest number that is free
+    sys.stdin = sys.stdin or os.fdopen(0, closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
+
+
 class _Pipe(io.FileIO):
     """What is written after the reader has left (`| head`, a closed window) is lost, and the writer goes on."""
 
@@ -72,7 +86,7 @@ _LEFT = (errno.EPIPE, errno.EIO)  # EIO: of a terminal
 
 def _patient(out: Any) -> Any:
     """The same file, through a `_Pipe`; one that is no file of the process's own stays as it is."""
-    if out is None or out not in (sys.__stdout__, sys.__stderr__):
+    if out not in (sys.__stdout__, sys.__stderr__):
         return out
     out.flush()
     raw = io.BufferedWriter(_Pipe(out.fileno(), "w", closefd=False))

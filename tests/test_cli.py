@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -194,6 +195,16 @@ def test_a_multirun_says_which_job_is_which(cli: Cli) -> None:
         ("job 0", True, False),
         ("job 1", False, True),
     ]
+
+
+@pytest.mark.parametrize(
+    ("closed", "ranks"), [("<&- >&- 2>&-", 1), *(pytest.param(c, 2, marks=pytest.mark.slow) for c in (">&-", "2>&-"))]
+)
+def test_a_run_without_the_usual_files_trains_all_the_same(tmp_path: Path, closed: str, ranks: int) -> None:
+    words = shlex.join(command(*TINY, "method.m=8", f"runtime.ranks={ranks}"))
+    done = subprocess.run(f"{words} {closed}", shell=True, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(list(tmp_path.glob("results/runs/*/DONE"))) == 1
 
 
 def ranks_of(parent: int) -> list[psutil.Process]:
