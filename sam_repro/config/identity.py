@@ -18,8 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sam_repro.config.reads import unread
-from sam_repro.config.schema import Config
+from sam_repro.config.reads import is_text, mixing, unread
+from sam_repro.config.schema import Config, Policy
 from sam_repro.data import listing
 from sam_repro.data.declared import Source
 from sam_repro.methods.spec import Spec
@@ -91,9 +91,8 @@ def science(config: Config, content: str | None = None) -> dict[str, Any]:
     content: what dataset=folder or parallel held, where a record says so and the files need not be there.
     """
     found = _differing(as_values(_on_its_ranks(config)), _defaults(), "", NOT_SCIENCE | unread(config).keys())
-    ranks = config.runtime.ranks
-    if ranks > 1 and config.method.m is None and config.method.chooses_samples:
-        found.setdefault("runtime", {})["ranks"] = ranks  # each chooses samples from its own share
+    if _depends_on_ranks(_on_its_ranks(config)):
+        found.setdefault("runtime", {})["ranks"] = config.runtime.ranks
     if config.runtime.compile and draws(config.model):
         found.setdefault("runtime", {})["compile"] = True  # its kernels draw other masks of the same seed
     if name := CONTENTS.get(config.dataset.name):
@@ -106,9 +105,34 @@ def science(config: Config, content: str | None = None) -> dict[str, Any]:
 def _on_its_ranks(config: Config) -> Config:
     """With the samples of a forward pass written out, where the numbers depend on them and only the ranks tell."""
     ranks, loop = config.runtime.ranks, config.loop
-    if ranks == 1 or config.method.m or loop.micro_batch or not mixes_samples(config.model):
+    if ranks == 1 or config.method.m or loop.micro_batch or _of_lengths(config) or not mixes_samples(config.model):
         return config
     return replace(config, loop=replace(loop, micro_batch=loop.batch_size // ranks))
+
+
+def _depends_on_ranks(config: Config) -> bool:
+    """Whether as many ranks make numbers of their own, by more than rounding, whatever `loop.micro_batch` says."""
+    ranks, loop, larger = config.runtime.ranks, config.loop, config.method.ascent_batch
+    if ranks == 1 or config.method.m:
+        return False
+    if config.method.chooses_samples:  # each rank from its own share
+        return True
+    shared = [loop.batch_size] if larger is None else [loop.batch_size, larger - loop.batch_size]
+    streamed = config.dataset.stream or config.augment.policy is not Policy.none
+    if streamed and mixing(config) and any(count % (2 * ranks) for count in shared):
+        return True  # an image is mixed with its neighbour in a rank's share
+    if not mixes_samples(config.model):
+        return False
+    # Masks are numbered by forward pass: those over what a larger batch adds come after a rank's own, not after all.
+    renumbered = larger is not None and draws(config.model)
+    cut_across = any(count % (ranks * (loop.micro_batch or 1)) for count in shared)
+    return _of_lengths(config) or renumbered or cut_across
+
+
+def _of_lengths(config: Config) -> bool:
+    """Whether examples are of many lengths, as sentences are and those of a task of one's own may be: ranks share
+    them by their number, and forward passes are cut by their length."""
+    return is_text(config) or config.task is not None
 
 
 @cache

@@ -42,7 +42,7 @@ def _decodes(c: Config) -> bool:
     return c.dataset.name in OF_FILES or c.dataset.stream or c.augment.policy is not Policy.none
 
 
-def _mixing(c: Config) -> bool:
+def mixing(c: Config) -> bool:
     return c.augment.mixup > 0 or c.augment.cutmix > 0
 
 
@@ -90,7 +90,7 @@ def _held_out(c: Config) -> str | None:
 
 
 _SEVERAL = "a method of several passes a step"
-_MIXING = _with("augment.mixup or augment.cutmix above 0", _mixing)
+_MIXING = _with("augment.mixup or augment.cutmix above 0", mixing)
 _RANDAUGMENT = _with("augment.policy=randaugment", lambda c: c.augment.policy is Policy.randaugment)
 _LANGUAGE = _with("dataset=parallel", lambda c: c.dataset.name is Source.parallel)
 _NOISE = _with("dataset.label_noise.rate above 0", lambda c: c.dataset.label_noise.rate > 0)

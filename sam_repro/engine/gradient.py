@@ -72,7 +72,7 @@ class GradFn:
         loss = self._selected(p) if p.keep < 1 else self._accumulate(p, *self._samples(p))
         parameters, everywhere = self.setting.parameters, self.synchronised or p.data == "full"
         for parameter in parameters:
-            if parameter.grad is None and self.synchronised:
+            if parameter.grad is None and everywhere:
                 parameter.grad = torch.zeros_like(parameter)
         gradients = [q.grad for q in parameters if q.grad is not None]
         if everywhere:
@@ -88,26 +88,30 @@ class GradFn:
             raise Overflow(f"a gradient of pass {p.index} is not finite at loss scale {self.scale.scale:g}")
         return loss
 
-    def _samples(self, p: Pass) -> tuple[list[Batch] | Iterator[Batch], float]:
-        """(this rank's part in micro-batches, what the examples weigh over all ranks that share the pass)."""
+    def _samples(self, p: Pass) -> tuple[list[Batch] | Iterator[Batch], float, int]:
+        """(this rank's part in micro-batches, what the examples weigh over all ranks that share the pass, `_ahead`)."""
         shard, share = self.shard, self.shard.share
         match p.data:
             case "batch" if p.whole:
-                return self._cut(shard.batch, shard.ids), shard.weight
+                return self._cut(shard.batch, shard.ids), shard.weight, self._ahead(shard.weight)
             case "batch":
                 mine = p.of(len(shard.ids))[0]
                 parts = [ids[p.of(len(ids))[0]] for ids in share.of_ranks]
                 batch = self._cut(shard.batch.take(mine), parts[share.place])
-                return batch, shard.weight if p.parts > 1 else self._weight(parts)
+                size = shard.weight if p.parts > 1 else self._weight(parts)
+                return batch, size, self._ahead(size)
             case "other" | "larger":
                 parts = self._other_ids(p.data)
-                ids = parts[share.place]
-                return self._cut(self.data.gather(ids, shard.epoch), ids), self._weight(parts)
+                ids, size = parts[share.place], self._weight(parts)
+                return self._cut(self.data.gather(ids, shard.epoch), ids), size, self._ahead(size)
             case "full":
+                # Cut first and shared then: what goes through the model together is the same on any number of ranks.
                 ids = self.data.order(shard.epoch)
-                mine_of_all = torch.tensor_split(ids, self.ranks.world)[self.ranks.rank]
-                chunks = [mine_of_all[piece] for piece in cut(self.data, mine_of_all, self._micro)]
-                return self.data.gather_each(chunks, shard.epoch), weight(self.data, ids)
+                pieces = cut(self.data, ids, self._micro_of_all)
+                numbers = torch.arange(len(pieces)).tensor_split(self.ranks.world)
+                chunks = [ids[pieces[number]] for number in numbers[self.ranks.rank].tolist()]
+                ahead = sum(len(before) for before in numbers[: self.ranks.rank])
+                return self.data.gather_each(chunks, shard.epoch), weight(self.data, ids), ahead
             case _:
                 raise AssertionError(p)
 
@@ -132,10 +136,17 @@ class GradFn:
         """How much goes through the model together: unless the configuration says it, as much as the shard is."""
         return self.config.loop.micro_batch or max(1.0, weight(self.data, self.shard.ids))
 
+    @property
+    def _micro_of_all(self) -> float:
+        """The same, as every rank knows it: of a pass that is everybody's."""
+        share = self.shard.share
+        among = share.shards if share.shards > 1 else self.ranks.world
+        return self.config.loop.micro_batch or max(1.0, self.shard.of_step / among)
+
     def _cut(self, batch: Batch, ids: Tensor) -> list[Batch]:
         return [batch.take(piece) for piece in cut(self.data, ids, self._micro)]
 
-    def _accumulate(self, p: Pass, micro_batches: list[Batch] | Iterator[Batch], size: float) -> Tensor:
+    def _accumulate(self, p: Pass, micro_batches: list[Batch] | Iterator[Batch], size: float, ahead: int) -> Tensor:
         """The gradient and the loss, both divided by `size`, over all micro-batches."""
         total = torch.zeros((), device=self.ranks.device)
         first = p.data == "batch" and self.each is None and p.fraction == 1
@@ -145,7 +156,7 @@ class GradFn:
             self.parts_moved = self.statistics.side_by_side(min(p.parts, len(self.shard.ids)))
         with self.statistics.during(counts=p.data != "full", goes_on=p.part > 0) as moves:
             update = self.statistics.side_by_side(count if moves else 1)
-            for i, micro in enumerate(micro_batches, start=self._ahead(p, size)):
+            for i, micro in enumerate(micro_batches, start=ahead):
                 self._seed_masks(p, i)
                 output, each = self.per_example(micro)
                 loss = each.sum() / size
@@ -174,7 +185,7 @@ class GradFn:
         assert self.each is not None, "the first pass is over the whole batch"
         with torch.no_grad(), self.statistics.during(counts=False):
             after = []
-            for i, micro in enumerate(self._cut(shard.batch, shard.ids), start=self._ahead(p, shard.weight)):
+            for i, micro in enumerate(self._cut(shard.batch, shard.ids), start=self._ahead(shard.weight)):
                 self._seed_masks(p, i)
                 after.append(self.per_example(micro)[1])
         kept = max(1, math.ceil(p.keep * len(shard.ids)))
@@ -187,17 +198,16 @@ class GradFn:
             if self.synchronised:
                 self.ranks.sum_([weights])
             total = float(weights)
-        return self._accumulate(p, self._cut(shard.batch.take(chosen), ids), total)
+        return self._accumulate(p, self._cut(shard.batch.take(chosen), ids), total, self._ahead(total))
 
     def per_example(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """(output, the loss of every example in fp32)."""
         output = forward(self.setting.model, self.task.inputs(batch), self.config.runtime)
         return output, self.task.losses(output, batch)
 
-    def _ahead(self, p: Pass, size: float) -> int:
+    def _ahead(self, size: float) -> int:
         """How many micro-batches of this pass the ranks before this one have."""
-        shared = self.synchronised or p.data == "full"
-        return self.ranks.rank * math.ceil(size / self.ranks.world / self._micro) if shared else 0
+        return self.ranks.rank * math.ceil(size / self.ranks.world / self._micro) if self.synchronised else 0
 
     def _seed_masks(self, p: Pass, micro: int) -> None:
         """Draw the same masks in every pass of a step, or other ones in each, on any number of ranks.

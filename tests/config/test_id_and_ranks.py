@@ -38,6 +38,25 @@ def test_samples_chosen_on_each_rank_make_another_run(method: str) -> None:
     assert id_of(*fixed, "method.m=16") == id_of(*fixed, "method.m=16", "runtime.ranks=2")
 
 
+MIXED = ("dataset.stream=true", "augment=none", "augment.mixup=0.2")
+LARGER = ("method=sam_larger", "method.ascent_batch=192", "loop.micro_batch=16")
+TEXT = ("dataset=grammar", "model=transformer_small", "augment=none", "loop.micro_batch=16")
+
+
+@pytest.mark.parametrize(
+    ("words", "other"),
+    [(("loop.micro_batch=12",), True), (("loop.micro_batch=64",), True),  # cut across the ranks' shares
+     (("model=vit_s16", "loop.micro_batch=12"), False),
+     (LARGER, False), ((*LARGER, "method.ascent_batch=200"), True),
+     ((*LARGER, "model=wrn_28_2", "model.dropout=0.1"), True),
+     (TEXT, True), ((*TEXT, "model.dropout=0"), False),  # sentences are shared by number and cut by length
+     ((*MIXED, "loop.micro_batch=16"), False),
+     (("model=vit_s16", *MIXED, "loop.batch_size=66"), True), (("model=vit_s16", "loop.batch_size=66"), False)],
+)  # fmt: skip
+def test_ranks_count_where_forward_passes_or_partners_would_be_others(words: tuple[str, ...], other: bool) -> None:
+    assert (id_of(*words) != id_of(*words, "runtime.ranks=2")) is other
+
+
 @pytest.mark.parametrize(
     ("words", "other"),
     [(("model=wrn_28_2",), False), (("model=wrn_28_2", "model.dropout=0.3"), True), (("model=vit_s16",), False),

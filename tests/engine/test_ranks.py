@@ -36,6 +36,9 @@ SETTINGS = {
     "synchronised": (["loop.micro_batch=8"], 2),
     "synchronised_plain": (["loop.micro_batch=8", "method=plain"], 1),
     "sam_full": (["loop.micro_batch=8", "method=sam_full"], 2),
+    # Half of 64 samples are whole forward passes, half of 68 are not.
+    "sam_full_across": (["loop.micro_batch=8", "method=sam_full", "budget.train_images=68"], 2),
+    "sam_noise_across": (["method.m=8", "method=sam_noise", "budget.train_images=68"], 2),
 }
 PROBED = {"shards": ["method=fsam", "method.m=8"], "synchronised": ["method=fsam", "loop.micro_batch=8"]}
 # Without m the gradients of every pass leave during it. These choose samples on each rank, others train as one process.
