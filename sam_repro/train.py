@@ -28,7 +28,7 @@ from sam_repro.engine.schedule import Schedule
 from sam_repro.engine.setup import before_cuda, prepare
 from sam_repro.engine.state import TrainState
 from sam_repro.engine.step import Stepper
-from sam_repro.engine.task import Task
+from sam_repro.engine.task import Task, united
 from sam_repro.errors import DISK_FULL, FULL, INTERRUPTED, USER_ERROR, Shared, UserError, complain
 from sam_repro.files.lines import encode_indented
 from sam_repro.leased import forget, leased
@@ -217,6 +217,7 @@ def carry_out(run: Run, config: Config, loop: Loop) -> int:
             return INTERRUPTED
 
         # ----------------------------------------------------------------------------------------------------- record
+        facts = united(ranks.gather(task.facts))
         if ranks.main:
             write_weights(run.weights, loop.state.model)
             recorder.flush()
@@ -230,7 +231,7 @@ def carry_out(run: Run, config: Config, loop: Loop) -> int:
                 unit=task.unit,
                 run_id=run.id,
                 parameters=models.count_parameters(loop.state.model),
-                data=task.facts,
+                data=facts,
             )
             recorder.close(summary)
             archive.keep(run)

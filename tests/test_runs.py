@@ -11,10 +11,12 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import product
 from pathlib import Path
 
 import pytest
 from commands import ROOT, TINY, Cli, command
+from image_folders import photograph
 from nursery import Nursery, Started
 
 from sam_repro.record.folder import RunFolder
@@ -475,6 +477,20 @@ def test_local_ranks_stream_through_workers_of_their_own(tmp_path: Path, cli: Cl
         (weights,) = (tmp_path / str(workers)).glob("runs/*/weights.safetensors")
         found.append(weights.read_bytes())
     assert found[0] == found[1]
+
+
+@pytest.mark.slow
+def test_what_each_rank_could_not_read_is_on_record(tmp_path: Path, cli: Cli) -> None:
+    for half, number in product(("train", "test"), range(16)):
+        photograph(tmp_path / f"data/{half}/{number % 2}/{number:02}.png", seed=number)
+    broken = [tmp_path / f"data/test/0/{name}.png" for name in ("00", "02")]  # the first two: one for each rank
+    for path in broken:
+        path.write_bytes(b"")
+    folder = ["dataset=folder", f"dataset.root={tmp_path}/data", "dataset.stream=true", "dataset.skip_unreadable=1"]
+    done = cli(*TINY, *folder, "dataset.workers=0", "runtime.ranks=2", "method.m=8")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((the_run(tmp_path) / "summary.json").read_text())["data"]["unreadable"]
+    assert [line.split()[0] for line in found] == [str(path) for path in broken]
 
 
 @pytest.mark.slow

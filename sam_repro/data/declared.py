@@ -92,7 +92,7 @@ class DatasetConfig:
     crop_share: float = 1.0  # ImageNet's usual 224 of 256 pixels: 0.875
     pack: int | None = None  # imagenet: from root/imagenet-<pack>.pack, as `sam-repro fetch imagenet --pack` makes it
     decoder: Decoder = Decoder.fast  # of image files
-    skip_unreadable: int = 0  # so many broken image files are named and left out; one more ends the run
+    skip_unreadable: int = 0  # so many broken image files are named and left out, by each rank; one more ends the run
     workers: int | None = None  # that decode, a rank; null: its share of the cores. Not part of a run's identity
     evaluate_on: Split = Split.test
     validation: float = 0.1  # share of the training set held out when evaluate_on=validation or both

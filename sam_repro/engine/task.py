@@ -132,3 +132,13 @@ def cut(data: TrainSet, ids: Tensor, most: float) -> list[slice]:
             pieces.append(slice(begins, place))
             begins, total = place, one
     return [*pieces, slice(begins, len(ids))] if len(ids) else []
+
+
+def united(facts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """`Task.facts` of all ranks as one: to a list, as that of unreadable images, each adds what it alone met."""
+    found = dict(facts[0])
+    for key, value in found.items():
+        if isinstance(value, list):
+            found[key] = list(value)
+            found[key] += (one for of_rank in facts[1:] for one in of_rank[key] if one not in found[key])
+    return found

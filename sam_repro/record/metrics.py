@@ -14,7 +14,8 @@ kind "step", every `track.every` steps:
                    and the loss on the other data is not logged. train_loss and train_accuracy are of the same pass
     grad_norm      l2 norm of the final gradient, before clipping
     radius         rho of this step
-    ascent_norm, gradient_norm, perturbation_norm, distance_to_sam   of a step with an ascent (docs/methods.md)
+    ascent_norm, gradient_norm, perturbation_norm, distance_to_sam   of a step with an ascent (docs/methods.md); with
+                   method.m of the first rank's last shard
     lr             learning rate of this step
     images_per_s   training samples a second since the record before (each counted once, however many passes)
     time           seconds trained so far, summed over interruptions
