@@ -12,7 +12,7 @@ from pathlib import Path
 from sam_repro.report import curves, discrepancies_view, forest, page_cells, page_head, studies_view, text
 from sam_repro.report.laid_out import laid_out, wide
 from sam_repro.report.page_head import short
-from sam_repro.report.page_parts import anchor_of, file_of, line, listing, picture, sortable
+from sam_repro.report.page_parts import anchor_of, brief, file_of, line, listing, picture, sortable
 from sam_repro.report.render_md import notes
 from sam_repro.runs.entry import Entry
 from sam_repro.tables import discrepancies
@@ -40,6 +40,14 @@ def render(tables: Sequence[Joined], entries: Mapping[str, Entry], results: Path
     panels = [(joined, _drawn(joined, results)) for joined in (*run, *rest)]
     numbers = {name: number for number, name in enumerate(compared, start=1)}
     places = page_cells.Places(numbers, {anchor for _, drawn in panels for anchor in drawn})
+    sections = [
+        *(_table(joined, drawn, places, results) for joined, drawn in panels[: len(run)]),
+        page_cells.section([*run, *rest], places),
+        *(_table(joined, drawn, places, results) for joined, drawn in panels[len(run) :]),
+        studies_view.section(results) if of_papers else "",
+        discrepancies_view.section(list(compared.values()), prices(tables)),
+        _cost(entries),
+    ]
     return "\n".join(
         [
             "<!doctype html>",
@@ -50,12 +58,7 @@ def render(tables: Sequence[Joined], entries: Mapping[str, Entry], results: Path
             page_head.render(tables, entries, more),
             curves.grids(),
             "<main>",
-            *(_table(joined, drawn, places, results) for joined, drawn in panels[: len(run)]),
-            page_cells.section([*run, *rest], places),
-            *(_table(joined, drawn, places, results) for joined, drawn in panels[len(run) :]),
-            studies_view.section(results) if of_papers else "",
-            discrepancies_view.section(list(compared.values()), prices(tables)),
-            _cost(entries),
+            *map(brief, sections),
             "</main>",
             f"<script>{script}</script></body></html>",
             "",

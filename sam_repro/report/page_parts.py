@@ -35,17 +35,26 @@ def line(
     """A row of a small table. The cells are HTML, the name where it says so; a key sorts its cell as a number; links
     point to the anchor. Without `labels` the cells are text, and the style names them where they are stacked.
     """
-    # HTML ends a cell where the next one begins: of thousands of cells that is a thirtieth of the page.
     found = [f'<th scope="row">{name if html else escape(name)}</th>']
     for label, cell, key in zip(head[1:], cells, keys or [None] * len(cells), strict=True):
         number = "" if key is None else f' data-value="{key:.6g}"'
         if cell == NONE:  # the style shows a dash, or no line where cells stand below each other
-            found.append("<td>")
+            found.append("<td></td>")
             continue
         named = f' data-label="{escape(label)}"' if labels else ""
-        found.append(f"<td{named}{number}>{f'<span>{cell}</span>' if labels else cell}")
+        found.append(f"<td{named}{number}>{f'<span>{cell}</span>' if labels else cell}</td>")
     place = f' id="{escape(anchor)}"' if anchor else ""
     return f"<tr{place}>{''.join(found)}</tr>"
+
+
+_IMPLIED = re.compile(
+    "</t[dh]>(?=<t[dh]|</tr>)|</tr>(?=<tr|</tbody>|</thead>)|</t(?:head|body)>(?=<tbody|</table>)|</li>(?=<li|</ul>)"
+)
+
+
+def brief(html: str) -> str:
+    """Without the ends that HTML implies, of a cell, a row, an item where the next begins: a twentieth of the page."""
+    return _IMPLIED.sub("", html)
 
 
 def picture(file: Path, results: Path, words: str) -> str:
