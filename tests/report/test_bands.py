@@ -189,7 +189,7 @@ def test_more_than_eight_columns_stand_down_the_side() -> None:
     assert r"\begin{tabular}{llrr}" in tex
     assert r"SGD & measured & 40.20 $\pm$ 0.16 & -- \\" in tex
     html = page.render([joined], {}, Path("nowhere"))
-    assert '<th scope="row">SAM-db</th>' in html
+    assert '<th scope="row">SAM-db<td' in html
     assert 'data-label="40 % label noise" data-value="40.2"><a class="ours" href="#ours-methods-paper-40-sgd">' in html
 
 
