@@ -1,7 +1,8 @@
 """What a run *is*: its id is a hash of everything in the configuration that changes its numbers.
 
 Where it runs (devices, ranks, workers, folders, logging) is no part of it, but for what ranks do to the samples that
-share a forward pass and for the masks that compiled kernels draw; nor is a field that this configuration does not read.
+share a forward pass, a mixture or a mask, and for the masks that compiled kernels draw; nor is a field that this
+configuration does not read.
 Values equal to the schema's defaults are dropped, so that a new field with a neutral default changes no id.
 `RECIPE_VERSION` counts the changes of the code that change every run's numbers under an unchanged configuration,
 `MECHANISMS` those that change some. Imports no torch.
