@@ -23,7 +23,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 demo: install  ## Train SGD, SAM and ASAM on the embedded data set: a table and a picture. DEMO= takes overrides.
 	$(BIN)/python scripts/demo.py $(DEMO)
 
-test: install  ## The quick test suite (six to seven minutes on two cores).
+test: install  ## The quick test suite (four minutes on two cores).
 	$(PYTEST) -n 2 --dist worksteal
 
 test-slow: install  ## The rest: every method killed and resumed, every model, every experiment, a browser, Slurm, times.
