@@ -95,7 +95,8 @@ def section(rows: Sequence[Discrepancy], prices: Prices) -> str:
             measured(prices[row.id]) if row.id in prices else NONE,
             _seen(row),
         )
-        lines.append(line(f"{number} {row.id}", HEAD, [escape(cell) for cell in cells], anchor=f"d{number}"))
+        found = line(f"{number} {row.id}", HEAD, [*map(escape, cells)], anchor=f"d{number}", labels=False)
+        lines.append(found)
     return (
         '<section id="discrepancies" class="long"><h2>Paper against code</h2>'
         "<p>Where a paper contradicts itself, another version of it or its released code, or is silent, and what is "

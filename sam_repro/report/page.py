@@ -12,7 +12,7 @@ from pathlib import Path
 from sam_repro.report import curves, discrepancies_view, forest, page_cells, page_head, studies_view, text
 from sam_repro.report.laid_out import laid_out, wide
 from sam_repro.report.page_head import short
-from sam_repro.report.page_parts import anchor_of, brief, file_of, line, listing, picture, sortable
+from sam_repro.report.page_parts import anchor_of, brief, file_of, line, listing, named_by_style, picture, sortable
 from sam_repro.report.render_md import notes
 from sam_repro.runs.entry import Entry
 from sam_repro.tables import discrepancies
@@ -24,12 +24,15 @@ from sam_repro.tables.results import Joined, Result, hardware, total_passes, ver
 from sam_repro.tables.table import Line
 
 FORMATS = ("md", "tex", "csv", "json")
+# Tables of text, with many rows of the same columns: where they are on the page, and their heads.
+TEXTS = (("#cells", page_cells.HEAD), ("#discrepancies", discrepancies_view.HEAD), (".trials", text.TRIAL))
 _HERE = Path(__file__).parent
 
 
 def render(tables: Sequence[Joined], entries: Mapping[str, Entry], results: Path) -> str:
     style, script = ((_HERE / f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
-    style, script = f"\n{style}{curves.style()}{page_cells.style()}", f"\n{script}"
+    names = "".join(named_by_style(*columns) for columns in TEXTS)
+    style, script = f"\n{style}{curves.style()}{names}", f"\n{script}"
     # A page of other tables alone compares no paper with its code and shows none of their figures.
     of_papers = not tables or any(joined.table.paper in papers() for joined in tables)
     compared = discrepancies.load() if of_papers else {}
@@ -179,9 +182,9 @@ def _trials(joined: Joined) -> str:
     if (tried := text.trials(joined)) is None:
         return ""
     sentence, rows = tried
-    lines = [line(row[0], text.TRIAL, [escape(cell) for cell in row[1:]]) for row in rows]
+    lines = [line(row[0], text.TRIAL, [*map(escape, row[1:])], labels=False) for row in rows]
     body = sortable(text.TRIAL, lines, small=True) if lines else ""
-    return f"<details><summary>{escape(sentence)}</summary>{body}</details>"
+    return f'<details class="trials"><summary>{escape(sentence)}</summary>{body}</details>'
 
 
 def _cost(entries: Mapping[str, Entry]) -> str:

@@ -62,14 +62,6 @@ def _model(config: Config) -> str:
     return model.name or " ".join([model.architecture.value, "-".join(size)]).strip()
 
 
-def style() -> str:
-    """The names of its columns where cells stand below each other: once, and not in each of some hundred rows."""
-    rules = (
-        f'  #cells td:nth-child({n})::before {{ content: "{name}"; }}\n' for n, name in enumerate(HEAD[1:], start=2)
-    )
-    return f"@media (max-width: 56rem) {{\n{''.join(rules)}}}\n"
-
-
 def _chooser(name: str, values: Sequence[str]) -> str:
     options = "".join(f"<option>{escape(value)}</option>" for value in values)
     return f'<label>{name} <select name="{name}"><option value="">any</option>{options}</select></label>'

@@ -33,7 +33,7 @@ def line(
     labels: bool = True,
 ) -> str:
     """A row of a small table. The cells are HTML, the name where it says so; a key sorts its cell as a number; links
-    point to the anchor. Without `labels` the cells are text, and the style names them where they are stacked.
+    point to the anchor. Without `labels` the cells are text, and `named_by_style` names them where they are stacked.
     """
     found = [f'<th scope="row">{name if html else escape(name)}</th>']
     for label, cell, key in zip(head[1:], cells, keys or [None] * len(cells), strict=True):
@@ -45,6 +45,13 @@ def line(
         found.append(f"<td{named}{number}>{f'<span>{cell}</span>' if labels else cell}</td>")
     place = f' id="{escape(anchor)}"' if anchor else ""
     return f"<tr{place}>{''.join(found)}</tr>"
+
+
+def named_by_style(where: str, head: Sequence[str]) -> str:
+    """The names of a table's columns where its cells stand below each other: once, and not in each of its many rows."""
+    names = enumerate(head[1:], start=2)
+    rules = (f'  {where} td:nth-child({n})::before {{ content: "{name}"; }}\n' for n, name in names)
+    return f"@media (max-width: 56rem) {{\n{''.join(rules)}}}\n"
 
 
 _IMPLIED = re.compile(
