@@ -243,6 +243,21 @@ def test_nothing_sticks_out_of_a_phone(phone: Browser) -> None:
     assert phone.run(right + edge + beyond) == []
 
 
+def test_each_cell_on_a_phone_is_named_by_its_column() -> None:
+    """By the cell itself, or by the style for tables of text: of cells, of trials, of papers against code. The
+    committed page has them all."""
+    name = "const name = td => getComputedStyle(td, '::before').content.slice(1, -1); "
+    head = "const head = td => td.closest('table').tHead.rows[0].cells[td.cellIndex].textContent.trim(); "
+    cells = "const cells = [...document.querySelectorAll('table.stack td:not(:empty)')]; "
+    wrong = "return cells.filter(td => name(td) !== head(td)).map(td => [td.closest('section').id, name(td), head(td)])"
+    with browser(390, 844, mobile=True) as window:
+        window.open(Path(__file__).parents[2] / "results" / "index.html")
+        window.run("document.querySelectorAll('details').forEach(d => d.open = true)")
+        assert window.run(name + head + cells + wrong) == []
+        for place in ("#cells", "#discrepancies", ".trials"):
+            assert window.run(f"return document.querySelectorAll('{place} td:not(:empty)').length") > 0, place
+
+
 def test_text_on_a_phone_is_large_enough(phone: Browser) -> None:
     sizes = phone.run(
         "return [...document.querySelectorAll('td span, p, li')].map(e => parseFloat(getComputedStyle(e).fontSize))"
