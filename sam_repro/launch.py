@@ -22,8 +22,9 @@ from sam_repro.config.rules import check
 from sam_repro.config.schema import Config
 from sam_repro.errors import INTERRUPTED, USER_ERROR, UserError, end
 from sam_repro.machine import cores
+from sam_repro.runs import ledger
 from sam_repro.runs.outcome import already, finished
-from sam_repro.runs.restore import restore
+from sam_repro.runs.restore import known, restore
 from sam_repro.runs.run import Run
 
 START = "spawn"  # how the ranks' processes begin: CUDA does not survive a fork
@@ -50,6 +51,11 @@ def launch(config: Config, overrides: Sequence[str] = ()) -> tuple[int, Run]:
         print(already(summary), flush=True)
         if restore(run):
             print("its line in the ledger was lost: written again", flush=True)
+        elif run.id not in known(run.results):
+            raise UserError(
+                f"the line of run {run.id} in {run.results / ledger.FILE} is lost, and its folder does not say enough "
+                "to write it again: force=true trains it again"
+            )
         return 0, run
     if one_of_many or config.runtime.ranks == 1:
         return _train(run, config), run

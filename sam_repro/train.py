@@ -86,14 +86,14 @@ def trained(run: Run, config: Config, ranks: Ranks) -> int:
     loop = ranks.together(lambda: prepared(config, ranks))
     with leased(run, ranks) as ours:
         # Seen while it is ours: another process may have finished the run while this one was starting.
-        summary = ranks.share(finished(run) if ranks.main else None) if ours else None
         if not ours:
             return INTERRUPTED
+        summary, ended = ranks.share((finished(run), run.done.exists()) if ranks.main else (None, False))
         if summary is not None and not config.force:
             if ranks.main:
                 print(already(summary), flush=True)
             return 0
-        if summary is not None:
+        if ended:  # once more, or its summary is damaged
             forget(run, ranks)
         return carry_out(run, config, loop)
 
@@ -204,6 +204,8 @@ def carry_out(run: Run, config: Config, loop: Loop) -> int:
             write_atomic(run.described, encode_indented({"described": recorded(metrics)}))
 
         keeper = Keeper(run, config.loop, metrics[0], read(run.path)) if ranks.main else None
+        for file in keeper.dropped if keeper is not None else ():
+            recorder.incident("dropped", reason=f"{file.name} is of an epoch that is trained again")
 
         # ------------------------------------------------------------------------------------------------------ train
         passes = config.method.passes(config.loop.batch_size, total(task))

@@ -264,6 +264,43 @@ def test_a_collapsed_run_is_recorded_and_no_crash(tmp_path: Path, cli: Cli) -> N
     assert json.loads((tmp_path / "results" / "ledger.jsonl").read_text())["status"] == "collapsed"
 
 
+def test_what_a_collapsed_run_leaves_does_not_depend_on_who_looked_when(tmp_path: Path, cli: Cli) -> None:
+    words = [*TINY, "base_optimizer.lr=1e5", "budget.max_epochs=3", "loop.batch_size=8"]
+    ways = {"soon": ["track.every=1"], "late": ["track.every=50"], "saved": ["runtime.checkpoint_steps=7"]}
+    for name, way in ways.items():
+        done = cli(*words, *way, f"results_dir={name}")
+        assert done.returncode == 0, done.stderr
+    lines = [json.loads((tmp_path / name / "ledger.jsonl").read_text()) for name in ways]
+    assert len({line["run_id"] for line in lines}) == 1
+    assert lines[0]["collapsed_step"] < 7
+    for line in lines:
+        assert (line["collapsed_step"], line["passes"]) == (lines[0]["collapsed_step"], 2 * lines[0]["collapsed_step"])
+        assert "weights_sha256" not in line
+    found = [json.loads(next((tmp_path / name).glob("runs/*/summary.json")).read_text()) for name in ways]
+    assert {summary["step"] for summary in found} == {lines[0]["collapsed_step"]}
+
+
+def test_a_last_update_that_ruins_the_weights_is_a_collapse(tmp_path: Path, cli: Cli) -> None:
+    """Both losses of its training are numbers; that of the evaluation is none."""
+    done = cli(*TINY, "method=plain", "base_optimizer.lr=1e6", "budget.max_steps=2", "budget.max_epochs=1")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((the_run(tmp_path) / "summary.json").read_text())
+    assert (summary["status"], summary["collapsed_step"], summary["step"]) == ("collapsed", 2, 2)
+
+
+def test_a_finished_run_whose_summary_is_damaged_is_no_finished_one_when_it_is_trained_again(
+    tmp_path: Path, cli: Cli, nursery: Nursery
+) -> None:
+    assert cli(*TINY, "schedule.epochs=40", "budget.max_epochs=40").returncode == 0
+    (the_run(tmp_path) / "summary.json").write_text("{")
+    (tmp_path / "results" / "ledger.jsonl").unlink()
+    process = nursery.start(tmp_path, *TINY, "schedule.epochs=40", "budget.max_epochs=40")
+    wait_for(lambda: not (the_run(tmp_path) / "DONE").exists(), process)
+    assert process.wait(timeout=60) == 0
+    assert finished(Run(the_run(tmp_path))) is not None
+    assert len((tmp_path / "results" / "ledger.jsonl").read_text().splitlines()) == 1
+
+
 def test_a_collapsed_run_may_go_on(tmp_path: Path, cli: Cli) -> None:
     done = cli(*TINY, "base_optimizer.lr=1e5", "budget.max_epochs=3", "on_divergence=continue")
     assert done.returncode == 0, done.stderr

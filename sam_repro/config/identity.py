@@ -19,12 +19,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sam_repro.config.reads import is_text, mixing, unread
+from sam_repro.config.reads import draws_at_random, is_text, mixing, unread
 from sam_repro.config.schema import Config, Policy
 from sam_repro.data import listing
 from sam_repro.data.declared import Source
 from sam_repro.methods.spec import Spec
-from sam_repro.models.catalog import Architecture, draws, mixes_samples
+from sam_repro.models.catalog import Architecture, mixes_samples
 from sam_repro.tasks.translation import text
 
 RECIPE_VERSION = 1
@@ -59,11 +59,6 @@ NOT_SCIENCE = frozenset({
 })  # fmt: skip
 
 
-def is_place(field: str) -> bool:
-    """Whether a dotted field is one of those that change no number."""
-    return field in NOT_SCIENCE or field.partition(".")[0] in NOT_SCIENCE
-
-
 # Data of one's own is known by what is in it, under this name beside the fields of `dataset`.
 CONTENTS = {Source.folder: "images", Source.parallel: "sentences"}
 
@@ -94,7 +89,7 @@ def science(config: Config, content: str | None = None) -> dict[str, Any]:
     found = _differing(as_values(_on_its_ranks(config)), _defaults(), "", NOT_SCIENCE | unread(config).keys())
     if _depends_on_ranks(_on_its_ranks(config)):
         found.setdefault("runtime", {})["ranks"] = config.runtime.ranks
-    if config.runtime.compile and draws(config.model):
+    if config.runtime.compile and draws_at_random(config):
         found.setdefault("runtime", {})["compile"] = True  # its kernels draw other masks of the same seed
     if name := CONTENTS.get(config.dataset.name):
         found["dataset"][name] = content or _content(config.dataset.name, config.dataset.root, config.dataset.languages)
@@ -125,7 +120,7 @@ def _depends_on_ranks(config: Config) -> bool:
     if not mixes_samples(config.model):
         return False
     # Masks are numbered by forward pass: those over what a larger batch adds come after a rank's own, not after all.
-    renumbered = larger is not None and draws(config.model)
+    renumbered = larger is not None and draws_at_random(config)
     cut_across = any(count % (ranks * (loop.micro_batch or 1)) for count in shared)
     return _of_lengths(config) or renumbered or cut_across
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from sam_repro.config.schema import Config, Decay, Optimizer, Policy
 from sam_repro.data.declared import OF_FILES, TEXT, Fit, Source, Split
-from sam_repro.models.catalog import Architecture
+from sam_repro.models.catalog import draws
 
 # None where the field is read, else the end of the sentence "KEY is not read ...".
 Reason = Callable[[Config], str | None]
@@ -68,11 +68,13 @@ def _passes(c: Config) -> bool:
     return c.method.several_passes
 
 
+def draws_at_random(c: Config) -> bool:
+    """Whether the model that is trained may draw at random; of a task's own model nothing is known, so it may."""
+    return c.task is not None or draws(c.model)
+
+
 def _masks(c: Config) -> bool:
-    """Whether the model may draw at random. What a timm model does is not known before it is built."""
-    model = c.model
-    draws = model.dropout > 0 or model.drop_path > 0 or model.shakedrop > 0
-    return _passes(c) and (draws or model.architecture in (Architecture.timm, Architecture.vgg))
+    return _passes(c) and draws_at_random(c)
 
 
 def _text(c: Config) -> str | None:

@@ -70,6 +70,7 @@ class Stored:
 class Checkpoints:
     def __init__(self, folder: Path, ranks: Ranks) -> None:
         self.folder, self.ranks = folder, ranks
+        self.rejected = set[Path]()  # what `load` found not to hold
 
     def save(self, step: int, mine: State) -> None:
         """Every rank calls it with its own share. Raises the OSError of whichever rank could not write."""
@@ -87,7 +88,8 @@ class Checkpoints:
                 failed = failure(lambda: write_atomic(folder / MANIFEST, json.dumps(manifest, indent=2)))
             failed = self.ranks.share(failed)
         if main:
-            for old in [folder] if failed is not None else self._newest_first()[KEEP:]:
+            good = [one for one in self._newest_first() if one not in self.rejected]
+            for old in [folder] if failed is not None else {*good[KEEP:], *self.rejected}:
                 shutil.rmtree(old, ignore_errors=True)
         if failed is not None:
             raise OSError(*failed)
@@ -106,6 +108,7 @@ class Checkpoints:
                     chosen = Stored(folder, count)
                     break
                 rejected.append(problem)
+                self.rejected.add(folder)
         if mistake := self.ranks.share(mistake):
             raise Shared(mistake)
         return self.ranks.share(chosen), rejected

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import nn
 
@@ -15,14 +16,18 @@ from sam_repro.record.folder import RunFolder
 from sam_repro.tasks.metric import Metric
 
 
-def write_weights(file: Path, model: nn.Module) -> None:
-    """Contiguous copies, since safetensors keeps no memory format."""
+def write_weights(file: Path, model: nn.Module, told: Mapping[str, str] | None = None) -> None:
+    """Contiguous copies, since safetensors keeps no memory format. `told`: what the file says of itself."""
     weights = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}
-    write_atomic(file, save(weights))
+    write_atomic(file, save(weights, metadata=None if told is None else dict(told)))
 
 
 class Keeper:
-    """`loop.keep_best` and `loop.keep_every`, on the main rank. `records`: the epochs before this start."""
+    """`loop.keep_best` and `loop.keep_every`, on the main rank. `records`: the epochs before this start.
+
+    A start goes on from a checkpoint that may be older than the weights that are kept. These are of an epoch that is
+    trained again then, perhaps with other bits, so they go: `dropped` says which.
+    """
 
     def __init__(self, run: RunFolder, loop: LoopConfig, metric: Metric, records: Iterable[Mapping[str, Any]]) -> None:
         self.run, self.loop = run, loop
@@ -30,6 +35,9 @@ class Keeper:
         self.metrics = {run.best_weights: metric, run.picked_weights: metric.on_validation()}
         before = [record for record in records if record["kind"] == "epoch"]
         self.best = {file: one.best(before) for file, one in self.metrics.items()}
+        self.dropped = [file for file in self.metrics if file.exists() and not self._of_its_record(file)]
+        for file in self.dropped:
+            file.unlink()
 
     def epoch(self, record: Mapping[str, Any], model: nn.Module) -> None:
         """The record of an epoch that has ended, its model evaluated."""
@@ -40,4 +48,15 @@ class Keeper:
             before = self.best[file]
             self.best[file] = metric.best([before, record] if before else [record])
             if self.best[file] is not before:
-                write_weights(file, model)
+                write_weights(file, model, self._told(file))
+
+    def _told(self, file: Path) -> dict[str, str]:
+        return {"epoch": str((self.best[file] or {}).get("epoch"))}
+
+    def _of_its_record(self, file: Path) -> bool:
+        try:
+            with safe_open(file, framework="pt") as weights:
+                told = weights.metadata()
+        except SafetensorError:
+            return False
+        return told is None or told == self._told(file)  # older files say nothing

@@ -124,9 +124,12 @@ class Loop:
             if not math.isfinite(loss) and progress.collapsed_at is None:
                 progress.collapsed_at = step
                 self.recorder.event("collapsed", step=step, loss=loss)
-                if self.config.on_divergence is OnDivergence.stop:
+                if self._collapsed():
                     break
-        if record:
+        if self._collapsed():
+            # What came after it does not count, for how much did depends on when somebody looked.
+            progress.step = progress.collapsed_at or progress.step
+        elif record:
             self._record(*self.unseen[-1])
         self.unseen.clear()
 
@@ -168,6 +171,11 @@ class Loop:
             "time": self.seconds(),
         }
         self.recorder.epoch(record)
+        ruined = progress.epoch == self.epochs and not all(map(math.isfinite, tested.values()))
+        if ruined and progress.collapsed_at is None:
+            # Of what the last update did no training loss tells.
+            progress.collapsed_at = progress.step
+            self.recorder.event("collapsed", step=progress.step, loss=math.nan)
         if self.keeper is not None:
             self.keeper.epoch(record, self.state.model)
         progress.loss_sum, progress.counts, progress.probed, progress.weight = 0.0, [], [], 0.0

@@ -112,7 +112,8 @@ class Task(Protocol):
         ...
 
     def scores(self, sums: Sequence[float]) -> Mapping[str, float]:
-        """What an epoch's record says of these sums over a whole set."""
+        """What an epoch's record says of these sums over a whole set. One that is no number after the last epoch is a
+        collapse."""
         ...
 
 

@@ -31,12 +31,13 @@ def _complain(problems: list[str]) -> None:
 
 def import_ledger(file: str | None, results: Path) -> int:
     from sam_repro.runs import archive, ledger
+    from sam_repro.runs.faults import usable
 
     _expect_entries(Path(file or ""))
     added, problems = ledger.merge(results, file or "")
     _complain(problems)
-    for entry in ledger.read(results)[0]:
-        archive.fetch(results, entry["run_id"], Path(file or "").parent)
+    for entry in usable(ledger.read(results)[0])[0]:
+        archive.fetch(results, entry, Path(file or "").parent)
     print(f"{added} entries added to {results / ledger.FILE}")
     return 0
 

@@ -47,12 +47,15 @@ def read(results: Path, run_id: str) -> list[dict[str, Any]] | None:
         return None
 
 
-def fetch(results: Path, run_id: str, other: Path) -> None:
-    """Take over another results folder's curve of a run, if it has one that can be read and this one has none."""
-    target = path(results, run_id)
-    if not target.exists() and read(other, run_id) is not None:
+def fetch(results: Path, entry: Entry, other: Path) -> None:
+    """Take over another results folder's curve of a run, if there is none here and that one agrees with the line."""
+    target = path(results, entry["run_id"])
+    if target.exists():
+        return
+    records = read(other, entry["run_id"])
+    if records is not None and not disagreements(entry, records):
         target.parent.mkdir(parents=True, exist_ok=True)
-        with opened(path(other, run_id)) as source, open_atomic(target) as copy:
+        with opened(path(other, entry["run_id"])) as source, open_atomic(target) as copy:
             shutil.copyfileobj(source, copy)
 
 

@@ -89,7 +89,8 @@ def entry_of(
         "method": config.method.name,
         "described": recorded(metrics),
     }
-    if (weights := digest(run.weights)) is not None:
+    # A run that stops where it collapses is left with weights of some later step: of which, is chance.
+    if summary["status"] == "done" and (weights := digest(run.weights)) is not None:
         entry["weights_sha256"] = weights
     return entry
 

@@ -40,4 +40,6 @@ def earlier(file: Path) -> dict[str, Any]:
         found = json.loads(file.read_text()) if file.exists() else {}
     except ValueError as error:
         raise UserError(f"{file} is damaged ({error}): delete it and evaluate again") from error
-    return dict(found)
+    if not isinstance(found, dict):
+        raise UserError(f"{file} is damaged (no object of numbers): delete it and evaluate again")
+    return found

@@ -75,7 +75,7 @@ def fault(line: Mapping[str, Any]) -> str | None:
         return f"has finished={_short(line['finished'])}"
     if line["status"] not in ENDED:
         return f"has status={_short(line['status'])}"
-    # A run may not know what it spent: `sam_repro.report.tables.total_passes` leaves it out.
+    # A run may not know what it spent: `sam_repro.tables.results.total_passes` leaves it out.
     if not _finite(line["passes"]) and not math.isnan(line["passes"]):
         return f"has passes={line['passes']}"
     if not _finite(line["seconds"]):

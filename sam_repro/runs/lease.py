@@ -1,6 +1,6 @@
 """Who trains a run: one lease, so that any number of processes on one results folder train each run once.
 
-    results/runs/<id>/lease.1.json, lease.2.json, ...   one a start, made with O_EXCL and never removed
+    results/runs/<id>/lease.1.json, lease.2.json, ...   one a start, made with O_EXCL, never removed once written
 
 The lease with the highest number counts. Only its owner writes to it: touches it while it lives (the heartbeat) and
 writes how it ended. Whoever finds it ended, or dead, may create the *next number*, which the file system grants to
@@ -72,7 +72,8 @@ class Lease:
         """Tell that the owner lives. Whether the lease is still the owner's."""
         with suppress(OSError):  # a file system that is away for a moment
             os.utime(self.path)
-        return not self.run.lease(self.number + 1).exists()
+        # `Path.exists` would raise then, and this heart would stop for good.
+        return not os.path.exists(self.run.lease(self.number + 1))
 
     def end(self, state: str, error: str = "") -> None:
         """Say how it ended. The next lease may be made from here on."""
@@ -130,8 +131,12 @@ class Watch:
             descriptor = os.open(lease.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         except FileExistsError:
             return None
-        with open(descriptor, "w", encoding="utf-8") as file:
-            file.write(json.dumps(lease.content) + "\n")
+        try:
+            with open(descriptor, "w", encoding="utf-8") as file:
+                file.write(json.dumps(lease.content) + "\n")
+        except OSError:  # of a full disk: an empty lease would count as somebody's until it is stale
+            lease.path.unlink(missing_ok=True)
+            raise
         return lease
 
 
@@ -149,7 +154,8 @@ def to_train(run: RunFolder, give_up: Callable[[], bool], say: Callable[[str], N
             return None
         if not said and last is not None:
             said = True
-            say(f"trained on {last.content.get('host')}, it says: looking for a sign of life, {STALE:.0f} s at most")
+            host = last.content.get("host", "a machine it does not name")
+            say(f"trained on {host}, it says: looking for a sign of life, {STALE:.0f} s at most")
         time.sleep(_LOOK)
     return lease
 

@@ -19,7 +19,7 @@ from sam_repro.runs.run import Run, config_of, stored_runs
 @dataclass(frozen=True)
 class Finding:
     text: str
-    wrong: bool  # the stored configuration gives another run id; the rest is only older
+    wrong: bool  # a contradiction, as an id or a number that comes out otherwise; the rest is only older
 
 
 def check(entries: list[Entry], results: Path) -> list[Finding]:

@@ -161,10 +161,6 @@ def _claims(table: Mapping[str, Mapping[str, Sequence[float | None]]]) -> dict[s
     return found
 
 
-def _ends(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f" [{low:.3f}, {high:.3f}]"
-
-
 def _forest(table: Mapping[str, Mapping[str, Sequence[float | None]]]) -> Panel:
     rows = list(next(iter(table.values())))
     series = []

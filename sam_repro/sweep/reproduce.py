@@ -10,8 +10,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sam_repro.errors import UserError
+from sam_repro.files import lines
 from sam_repro.record.metrics import without_times
 from sam_repro.runs import archive, ledger
 from sam_repro.runs.entry import Entry
@@ -65,10 +67,15 @@ def _compared(
 ) -> Compared:
     metric = next(iter(entries[task.id]["metrics"]))
     before, after = (archive.read(folder, task.id) or [] for folder in (committed, scratch))
-    same = bool(before) and [*map(without_times, before)] == [*map(without_times, after)]
+    same = bool(before) and _written(before) == _written(after)
     values = [_last(entries[other.id], metric) for other in known if other.cell == task.cell]
     value = _last(again, metric)
     return Compared(task, metric, _last(entries[task.id], metric), value, same, _prediction(values))
+
+
+def _written(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """As lines of a file: a loss that is no number equals none, its letters do."""
+    return [lines.encode(without_times(record)) for record in records]
 
 
 def _last(entry: Entry, metric: str) -> float:

@@ -100,13 +100,11 @@ def _trials(tables: Sequence[Table], budget: str) -> list[Table]:
 def missing(tasks: Sequence[Task], results: Path) -> list[Task]:
     """Those that are neither finished here nor in the ledger, as another machine's imported runs are.
 
-    A run that is finished here and not in the ledger, because its line was lost, gets its line again.
+    A run that is finished here and not in the ledger, because its line was lost, gets its line again; where its folder
+    does not say enough for that, starting it trains it again or tells what to do.
     """
     ended = known(results)
-    for task in tasks:
-        if task.id not in ended and task.done():
-            restore(task.run)
-    return [task for task in tasks if task.id not in ended and not task.done()]
+    return [task for task in tasks if task.id not in ended and not (task.done() and restore(task.run))]
 
 
 def _planned(tables: list[Table], budget: str) -> list[Planned]:

@@ -113,5 +113,6 @@ def _labels(joined: Joined, pair: Pair) -> tuple[str, str, str]:
 
 
 def by_chance(shown: Sequence[Shown]) -> float:
-    """How many signs would show if every effect were lost."""
-    return math.fsum(2 * CHANCE if one.own else CHANCE for one in shown)
+    """How many signs would show if every effect were lost. One without an interval shows none."""
+    able = [one for one in shown if one.point.difference.low is not None]
+    return math.fsum(2 * CHANCE if one.own else CHANCE for one in able)

@@ -34,12 +34,13 @@ def sample(values: Sequence[float]) -> Sample | None:
         return Sample(n, values[0], 0.0, None, None)  # no spread is no interval, and its rounding is no spread
     mean = math.fsum(values) / n
     std = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (n - 1))
-    half = _t(n - 1) * std / math.sqrt(n)
+    half = quantile(n - 1) * std / math.sqrt(n)
     return Sample(n, mean, std, mean - half, mean + half)
 
 
 @cache
-def _t(degrees: int) -> float:
+def quantile(degrees: float) -> float:
+    """Student's: half of a 95 % interval in standard errors."""
     from scipy.special import stdtrit  # 0.15 s to import: only where there is something to compute
 
     return float(stdtrit(degrees, 0.5 + COVERAGE / 2))

@@ -30,7 +30,6 @@ from sam_repro.files.strict import Kinds, mapping, shown, typed_keys
 from sam_repro.tables.plan import PAPER
 from sam_repro.tables.table import MINI
 
-BUDGETS = (PAPER, MINI)
 _WORD = (str, int, float)
 _PART: Kinds = {"takes": str, "settings": dict, "runs": dict}
 _STUDY: Kinds = _PART | {

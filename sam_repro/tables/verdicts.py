@@ -15,7 +15,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sam_repro.tables.statistics import COVERAGE
+from sam_repro.tables.statistics import COVERAGE, quantile
 
 MARGIN = 0.5  # points of accuracy within which two results are the same for a reader's purposes
 AGREES, DIFFERS, UNDECIDED = "agrees", "differs", "undecided"
@@ -168,14 +168,8 @@ def interval(value: float, variance: float, degrees: float, rule: str) -> Differ
     if variance == 0:
         return Difference(value, None, None, None, NO_SPREAD)
     error = math.sqrt(variance)
-    half = _quantile(degrees) * error
+    half = quantile(degrees) * error
     return Difference(value, value - half, value + half, _p(value / error, degrees), rule)
-
-
-def _quantile(degrees: float) -> float:
-    from scipy.special import stdtrit  # 0.15 s to import: only where there is something to compute
-
-    return float(stdtrit(degrees, 0.5 + COVERAGE / 2))
 
 
 def _p(t: float, degrees: float) -> float:

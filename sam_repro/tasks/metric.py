@@ -70,8 +70,13 @@ class Metric:
     def at_chance(self, value: float, factor: float) -> bool:
         """Whether it is no better than `factor` times what guessing gives.
 
-        Where less is better, zero is the best and not the worst: there guessing itself counts.
+        Of few classes that is far from guessing (75 % of two): a share is at chance within a tenth of what there is
+        between guessing and 100 % at most. Where less is better, zero is the best and not the worst: there guessing
+        itself counts.
         """
         if self.chance is None:
             return False
-        return value <= factor * self.chance if self.higher_is_better else value >= self.chance
+        if not self.higher_is_better:
+            return value >= self.chance
+        most = factor * self.chance
+        return value <= (min(most, 0.9 * self.chance + 10) if self.unit == "%" else most)

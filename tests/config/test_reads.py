@@ -42,6 +42,7 @@ UNREAD = {
     ("dataset.fit=squash",): "image files",
     ("method=plain", "loop.batchnorm=both"): "several passes",
     ("method=sam", "loop.masks=independent"): "dropout",
+    ("method=sam", "model=timm", "model.name=vit_tiny_patch16_224", "loop.masks=independent"): "dropout",
     ("method=lpf_sgd", "loop.batchnorm=both"): "several passes",
 }  # fmt: skip
 READ = [
@@ -56,6 +57,7 @@ READ = [
     ("dataset=folder", "dataset.classes=3", "dataset.crop_share=0.875"),
     ("method=lpf_sgd", "method.split=false", "loop.batchnorm=both"),
     ("method=sam", "model=wrn_16_8", "model.dropout=0.1", "loop.masks=independent"),
+    ("method=sam", "model=timm", "model.name=convnext_tiny", "loop.masks=independent"),
 ]
 
 

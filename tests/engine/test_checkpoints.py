@@ -66,6 +66,17 @@ def test_a_damaged_newest_falls_back_and_says_so(tmp_path: Path, kind: str) -> N
     assert loaded(tmp_path) == (2, [])
 
 
+def test_of_two_kept_both_hold(tmp_path: Path) -> None:
+    """The one that was fallen back to stays until two that hold are newer, and what was found not to hold goes."""
+    for step in (10, 12):
+        Checkpoints(tmp_path, ALONE).save(step, state(step))
+    damaged("altered", tmp_path / "000000012")
+    again = Checkpoints(tmp_path, ALONE)
+    assert again.load()[0] is not None
+    again.save(11, state(11))
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["000000010", "000000011"]
+
+
 def test_what_is_no_checkpoint_is_left_alone(tmp_path: Path) -> None:
     """Neither foreign folders nor links are taken for checkpoints, pruned, removed or followed."""
     elsewhere, folder = tmp_path / "elsewhere", tmp_path / "checkpoints"

@@ -60,3 +60,18 @@ def test_an_import_brings_the_curves_along(results: Path, tmp_path: Path) -> Non
     assert main(["import", str(results / "ledger.jsonl"), "--results-dir", str(tmp_path)]) == 0
     run = str(ledger(results)["run_id"])
     assert archive.path(tmp_path, run).read_bytes() == archive.path(results, run).read_bytes()
+
+
+@pytest.mark.slow
+def test_an_import_leaves_a_curve_that_contradicts_the_own_line(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of two lines of one run the one that was here counts, and so does its curve, where it had none too."""
+    run, line = str(ledger(results)["run_id"]), (results / "ledger.jsonl").read_text()
+    own = json.loads(line)
+    del own["check"]
+    own["metrics"]["test_accuracy"]["last"] = 1.0
+    (tmp_path / "ledger.jsonl").write_text(json.dumps(own) + "\n")
+    assert main(["import", str(results / "ledger.jsonl"), "--results-dir", str(tmp_path)]) == 0
+    assert not archive.path(tmp_path, run).exists()
+    assert main(["verify", "--results-dir", str(tmp_path)]) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import multiprocessing
@@ -186,6 +187,38 @@ def test_who_loses_its_lease_is_told_in_its_heartbeat(folder: RunFolder) -> None
         assert lease.path.stat().st_mtime_ns > before
         folder.lease(lease.number + 1).touch()
         assert told.wait(5)
+
+
+def test_a_heart_outlives_a_file_system_that_is_away(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    lease, told, asked, stat = Watch().acquire(folder), threading.Event(), threading.Event(), os.stat
+    assert lease is not None
+    following = folder.lease(lease.number + 1)
+
+    def away(path: object, **how: bool) -> os.stat_result:
+        if Path(str(path)) != following:
+            return stat(path, **how)  # type: ignore[arg-type]
+        asked.set()
+        raise OSError(errno.ESTALE, "stale file handle")
+
+    with leases.kept(lease, told.set, every=0.05):
+        monkeypatch.setattr(os, "stat", away)
+        assert asked.wait(5)
+        monkeypatch.undo()
+        following.touch()
+        assert told.wait(5)
+
+
+def test_a_full_disk_leaves_no_empty_lease(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(lease: object) -> str:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr(leases.json, "dumps", full)
+    with pytest.raises(OSError, match="no space left"):
+        Watch().acquire(folder)
+    monkeypatch.undo()
+    lease = Watch().acquire(folder)
+    assert lease is not None
+    assert lease.number == 1
 
 
 HEART = """

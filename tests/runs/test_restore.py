@@ -9,6 +9,7 @@ from report.samples import ENV, epochs, write_run
 
 from sam_repro.config.compose import compose
 from sam_repro.config.schema import Config
+from sam_repro.errors import UserError
 from sam_repro.launch import launch
 from sam_repro.runs import ledger
 from sam_repro.runs.entry import entry_of
@@ -64,6 +65,17 @@ def test_a_folder_that_does_not_say_enough_gives_no_line(config: Config, tmp_pat
     (Run.of(config).path / lost).write_text("{")
     assert not restore(Run.of(config))
     assert ledger.read(tmp_path)[0] == []
+
+
+@pytest.mark.parametrize("lost", ["config.yaml", "env.json", "metrics.jsonl"])
+def test_starting_such_a_run_says_what_to_do(config: Config, tmp_path: Path, lost: str) -> None:
+    """A sweep has it on its list, so that its start says so there too."""
+    run = Run.of(config)
+    (run.path / lost).write_text("{")
+    task = Task(run.id, "asam/2 resnet20 sam", 3, ("method=sam", "seed=3"), tmp_path)
+    assert missing([task], tmp_path) == [task]
+    with pytest.raises(UserError, match="does not say enough to write it again: force=true trains it again"):
+        launch(config)
 
 
 def test_another_runs_configuration_gives_no_line(config: Config, tmp_path: Path) -> None:

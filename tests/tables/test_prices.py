@@ -2,6 +2,7 @@
 
 import json
 from contextlib import redirect_stdout
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from sam_repro.tables.plan import plan
 from sam_repro.tables.points import by_chance, points
 from sam_repro.tables.prices import prices
 from sam_repro.tables.results import Joined, join
+from sam_repro.tables.verdicts import ONE_RUN, Difference
 
 TABLE = spec.load("ours/prices")
 PLANNED = plan([TABLE])["ours/prices"]
@@ -57,6 +59,8 @@ def test_an_own_question_has_no_claimed_sign(tmp_path: Path) -> None:
     shown = points(joined(tmp_path))
     assert [point.holds for point in shown] == [True, False], "a change that lowers counts as one that raises"
     assert by_chance(shown) == pytest.approx(0.1)
+    one_run = replace(shown[0], point=replace(shown[0].point, difference=Difference(1.0, None, None, None, ONE_RUN)))
+    assert by_chance([*shown, one_run]) == pytest.approx(0.1), "without an interval no sign shows by chance either"
     text = render_md.render(joined(tmp_path))
     assert "ASAM, eta 0, less ASAM, the default: -1.20" in text
     assert ": lower\n" in text

@@ -26,6 +26,9 @@ def test_chance_is_on_the_side_that_is_worse() -> None:
     accuracy = of_images(100)[0]
     assert accuracy.at_chance(1.5, 1.5)
     assert not accuracy.at_chance(1.51, 1.5)
+    of_two = of_images(2)[0]
+    assert of_two.at_chance(55.0, 1.5)
+    assert not of_two.at_chance(56.0, 1.5), "75 % of two classes is no chance"
     assert LOSS.at_chance(9.0, 1.5)
     assert not LOSS.at_chance(8.9, 1.5)
     assert not Metric("test_perplexity").at_chance(0.0, 1.5)

@@ -22,6 +22,7 @@ from report.samples import ENV, curves_of
 from safetensors.torch import load_file
 
 from sam_repro.config.compose import compose
+from sam_repro.config.identity import run_id
 from sam_repro.errors import UserError
 from sam_repro.record.metrics import read, without_times
 from sam_repro.record.summary import summarise
@@ -92,6 +93,13 @@ def finish_all(results: Path, shown: Table, better: str = "sam") -> list[Planned
         level = 2.5 if cell.cell.column == better else 2.8
         finish(results, cell, {run.seed: level + 0.01 * run.seed for run in cell.runs})
     return cells
+
+
+def test_of_its_model_nothing_is_known_so_it_may_draw_at_random() -> None:
+    """Compiled kernels draw other masks of a seed, and whether several passes share theirs is for the user to say."""
+    words = [*SMALL, "method=sam"]
+    ids = {run_id(compose([*words, *more])) for more in ([], ["runtime.compile=true"], ["loop.masks=independent"])}
+    assert len(ids) == 3
 
 
 def test_less_is_better_in_the_best_epoch_the_points_and_what_is_said(tmp_path: Path) -> None:
