@@ -110,6 +110,8 @@ def options(words: list[str]) -> dict[str, str]:
 
 
 def finished_run(results: Path, start: str) -> Run:
+    if not start:
+        raise UserError("run: name the run to evaluate, as in run=<id>; `sam-repro runs list` has them")
     if "/" in start or Path(start, CARD).exists():
         run = Run(Path(start))
         if not run.weights.exists():

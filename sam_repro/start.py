@@ -22,7 +22,7 @@ from sam_repro.sweep.requeue import RunFailed, in_job, requeue
 from sam_repro.words import Words, parse
 
 # Hydra's own flags, and whether they take a value. Its --experimental-rerun would load a pickle.
-_TAKE_A_VALUE = "--cfg -c --package -p --config-dir -cd"
+_TAKE_A_VALUE = "--cfg -c --config-dir -cd"
 _TAKE_NONE = "--resolve --multirun -m --run -r --info -i --shell-completion -sc --hydra-help --version"
 FLAGS = dict.fromkeys(_TAKE_A_VALUE.split(), True) | dict.fromkeys(_TAKE_NONE.split(), False)
 CFG = ("job", "hydra", "all")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from sam_repro.errors import UserError, nearest
 
 HELP = ("-h", "--help")
+PLACES = ("results_dir", "out", "--results-dir", "--out", "--root", "--from")
 
 
 @dataclass(frozen=True)
@@ -29,10 +31,14 @@ def parse(words: Sequence[str], flags: Mapping[str, bool], settings: Collection[
         key, equals, value = word.partition("=")
         if not word.startswith("-"):
             if equals and (settings is None or key in settings):
-                found.settings[key] = value
+                if key in found.settings:
+                    raise UserError(f"{key} is said twice, {found.settings[key]} and {value}: leave one out")
+                found.settings[key] = placed(key, value)
             else:
                 found.names.append(word)
             continue
+        if key in HELP:
+            raise UserError(f"{key} comes first, as in sam-repro --help or, of a group, sam-repro --help method")
         if key not in flags:
             raise UserError(f"{key}: there is no such flag.{nearest(key, flags) or _offer(flags)}")
         if not flags[key] and equals:
@@ -41,8 +47,13 @@ def parse(words: Sequence[str], flags: Mapping[str, bool], settings: Collection[
             if not rest:
                 raise UserError(f"{key} needs a value")
             value = rest.pop(0)
-        found.flags[key] = value
+        found.flags[key] = placed(key, value)
     return found
+
+
+def placed(key: str, value: str) -> str:
+    """A place with ~ as the home folder: after an equals sign few shells expand it, and a folder may be called so."""
+    return os.path.expanduser(value) if key in PLACES else value
 
 
 def stored_in(given: str | None) -> Path:

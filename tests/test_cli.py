@@ -21,6 +21,16 @@ from sam_repro.errors import UserError
 from sam_repro.words import Words, parse
 
 MISTAKES = {
+    "method=asam --help": "--help comes first, as in sam-repro --help or, of a group, sam-repro --help method",
+    "budget=smoke method=sam method.m=256": "method.m is 256 and must divide loop.batch_size=128",
+    "budget=smoke method=sam_larger method.ascent_batch=64": "must exceed loop.batch_size=128",
+    "+experiment=demo +experiment=recipe/grammar": "experiment is said twice: leave one out",
+    "--package x --cfg job": "--package: there is no such flag",
+    "fetch cifar10 cifar100": "name one data set",
+    "fetch imagenet": "--pack --from FOLDER",
+    "evaluate on=cifar10": "run: name the run to evaluate",
+    "study spectrum runs=": "runs: name them",
+    "report plan asam/2 device=": "device= needs a value",
     "help": "there is no command 'help'. Did you mean '--help'?",
     "repot": "there is no command 'repot'. Did you mean 'report'?",
     "report lst": "there is no report 'lst': did you mean 'list'?",
@@ -151,6 +161,12 @@ def test_words() -> None:
     assert parse(["b=c", "--flag=1=2"], {"--flag": True}) == Words([], {"b": "c"}, {"--flag": "1=2"})
     with pytest.raises(UserError, match="Did you mean '--flag'"):
         parse(["--flg"], {"--flag": True})
+    with pytest.raises(UserError, match="status is said twice, done and failed: leave one out"):
+        parse(["status=done", "status=failed"], {})
+    home = parse(["results_dir=~/x", "--out", "~/y", "label=~/z"], {"--out": True})
+    assert (home.settings, home.flags) == (
+        {"results_dir": f"{Path.home()}/x", "label": "~/z"}, {"--out": f"{Path.home()}/y"},
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("words", [["--help"], ["report", "claims"], ["--cfg", "job"], ["seed=x"]])

@@ -36,6 +36,23 @@ def images(root, image_size):
 def one_number(classes, image_size):
     return classes
 
+def no_classes(classes, image_size, rate):
+    return classes
+
+def few(classes, image_size, outputs=3):
+    from torch import nn
+    return nn.Sequential(nn.Flatten(), nn.Linear(3 * image_size**2, outputs))
+
+def many(classes, image_size):
+    return few(classes, image_size, 1000)
+
+def pairs(classes, image_size):
+    from torch import nn
+    class Pairs(nn.Module):
+        def forward(self, images):
+            return images, images
+    return Pairs()
+
 def floats(root, image_size):
     import torch
     labels = torch.arange(20) % 4
@@ -221,6 +238,10 @@ def test_a_mistake_is_one_line_and_nothing_is_written(
     ("words", "message"),
     [
         ("model.name=mypkg.odd:one_number", "returns a int: it must return an nn.Module"),
+        ("model.name=mypkg.odd:no_classes", "must take classes= and image_size= (missing a required argument: 'rate')"),
+        ("model.name=mypkg.odd:few", "must give dataset.classes=4 outputs an image; of two it gives (2, 3)"),
+        ("model.name=mypkg.odd:many", "must give dataset.classes=4 outputs an image; of two it gives (2, 1000)"),
+        ("model.name=mypkg.odd:pairs", "must give dataset.classes=4 outputs an image; of two it gives tuple"),
         ("dataset.reader=mypkg.odd:images", "must return (images, labels) of training and of test"),
         ("dataset.reader=mypkg.odd:floats", "returns training images torch.float32 [20, 3, 32, 32], not uint8"),
         ("dataset.reader=mypkg.odd:too_many_classes", "returns training labels 0 to 19: dataset.classes=4"),

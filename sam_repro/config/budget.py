@@ -38,6 +38,8 @@ def within_budget(config: Config) -> Config:
     if cap is None or config.loop.batch_size <= cap:
         return config
     m, larger = config.method.m, config.method.ascent_batch
+    if (m is not None and config.loop.batch_size % m) or (larger is not None and larger <= config.loop.batch_size):
+        return config  # a mistake, which the rules tell in the recipe's own numbers
     if m is not None:
         # As many shards as the recipe has, each of fewer samples, where there are enough samples for them.
         shards = config.loop.batch_size // m

@@ -152,6 +152,8 @@ def one_line(error: BaseException) -> str:
             return f"{key}: {value!r} can't be read as a value"
     if found := re.search(r"Ambiguous value for argument '([^=']+)=", text):
         return f"{found[1]}: several values are several runs, which --multirun (-m) starts"
+    if found := re.search(r"Multiple values for (\w+)", text):
+        return f"{found[1]} is said twice: leave one out"
     if found := re.search(r"[Cc]ould not (?:find|load) '([^']+)'", text):
         group, _, option = found[1].rpartition("/")
         return _no_such_option(group, option, text)

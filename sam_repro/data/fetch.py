@@ -177,7 +177,9 @@ def main(words: list[str]) -> int:
         print(USAGE)
         return 0 if words else USER_ERROR
     given = parse(words, _FLAGS, settings=())
-    name, origin = " ".join(given.names), given.flags.get("--from", "auto")
+    if len(given.names) != 1:
+        raise UserError("name one data set, and say the rest by flags: sam-repro fetch NAME --root FOLDER")
+    name, origin = given.names[0], given.flags.get("--from", "auto")
     root = Path(given.flags.get("--root") or os.environ.get(ENVIRONMENT) or "data")
     if name not in NAMES:
         raise UserError(f"there is no data set {name!r} to fetch: {hint(name, NAMES)}")
@@ -205,7 +207,9 @@ def _pack(flags: Mapping[str, str], root: Path) -> int:
     from sam_repro.data.packing import make
 
     if "--pack" not in flags:
-        raise UserError(f"{PACKED} is on no registry: dataset.root= names your copy; --pack makes one file of it")
+        raise UserError(
+            f"{PACKED} is on no registry: get it from its authors; --pack --from FOLDER makes one file of it"
+        )
     pixels = flags.get("--pixels", "256")
     if not pixels.isdecimal() or not 0 < int(pixels) < 1 << 16:
         raise UserError(f"--pixels {pixels}: say a whole number, 256 or 512 as a rule")

@@ -64,7 +64,7 @@ def locate(root: str, *names: str) -> Path:
             return place
     raise UserError(
         f"{names[0]} not found; looked in {', '.join(str(place.absolute()) for place in places)}: "
-        "get it from its authors and set dataset.root= to the folder that holds it"
+        "get it from its authors, and name the folder that holds it by dataset.root= (of fetch: --from)"
     )
 
 

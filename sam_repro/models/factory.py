@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from torch import nn
+import inspect
+
+import torch
+from torch import Tensor, nn
 
 from sam_repro import own
 from sam_repro.errors import UserError
@@ -71,10 +74,32 @@ def _untrained(config: ModelConfig, classes: int, image_size: int) -> nn.Module:
 
 def _own(config: ModelConfig, classes: int, image_size: int) -> nn.Module:
     assert config.name is not None
-    made = own.load("model.name", config.name)(classes=classes, image_size=image_size)
+    name, function = config.name.partition("@")[0], own.load("model.name", config.name)
+    try:
+        inspect.signature(function).bind(classes=classes, image_size=image_size)
+    except TypeError as error:
+        raise UserError(f"model.name={name} must take classes= and image_size= ({error})") from error
+    made = function(classes=classes, image_size=image_size)
     if not isinstance(made, nn.Module):
-        raise UserError(f"model.name={config.name} returns a {type(made).__name__}: it must return an nn.Module")
+        raise UserError(f"model.name={name} returns a {type(made).__name__}: it must return an nn.Module")
+    _fits(made, name, classes, image_size)
     return made
+
+
+@torch.no_grad()
+def _fits(model: nn.Module, name: str, classes: int, image_size: int) -> None:
+    """Too few outputs are an error of indices in the loss, too many train without a word."""
+    images = torch.zeros(2, 3, image_size, image_size)
+    if images.is_meta:  # only counted, and a model of the user's own need not run without values
+        return
+    with torch.random.fork_rng(devices=[]):
+        outputs = model.eval()(images)
+    model.train()
+    found = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
+    if found != (2, classes):
+        raise UserError(
+            f"model.name={name} must give dataset.classes={classes} outputs an image; of two it gives {found}"
+        )
 
 
 def count_parameters(model: nn.Module) -> int:

@@ -90,6 +90,8 @@ def _run(given: Words) -> int:
     for key in settings:
         if key not in (known := SETTINGS.get(name, ())):
             raise UserError(f"{key}= is no setting of {name}" + (f": there are {', '.join(known)}" if known else ""))
+        if not settings[key]:
+            raise UserError(f"{key}= needs a value")
     form = _format(name, given)
     added = column(settings["column"]) if "column" in settings else None
     match name:

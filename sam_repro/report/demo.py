@@ -67,7 +67,7 @@ def _read(folder: Path) -> tuple[Path, dict[str, Any], dict[str, Any], list[dict
     run = Run(folder)
     summary = read_json(run.summary)
     if not summary:
-        raise UserError(f"{folder} holds no finished run: there is no {run.summary.name} in it")
+        raise UserError(f"{folder} holds no finished run: its {run.summary.name} is not there or can't be read")
     return folder, run.read_config(), summary, [r for r in metrics.read(folder) if r["kind"] == "epoch"]
 
 

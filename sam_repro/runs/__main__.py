@@ -12,6 +12,7 @@ from sam_repro.files.atomic import write_atomic
 from sam_repro.report import runs_view
 from sam_repro.runs.compare import Shown, chosen, collect
 from sam_repro.runs.publish import publish
+from sam_repro.runs.run import not_one
 from sam_repro.runs.state import state_of
 from sam_repro.words import HELP, Words, parse, stored_in
 
@@ -87,10 +88,10 @@ def _selected(name: str, given: Words, results: Path) -> list[Shown]:
         return wanted
     found = []
     for start in given.names:
-        matching = [one for one in wanted if one.run.id.startswith(start)]
+        matching = [one for one in wanted if start and one.run.id.startswith(start)]
         if len(matching) != 1:
-            problem = "names no run" if not matching else f"names {len(matching)} runs"
-            raise UserError(f"{start} {problem} in {results}.{nearest(start, [one.run.id for one in everything])}")
+            ids = [one.run.id for one in everything]
+            raise UserError(f"{start or 'an empty word'} {not_one(len(matching), start, ids, results)}")
         found += matching
     return found
 

@@ -12,7 +12,7 @@ from typing import Any
 from sam_repro.config.compose import compose
 from sam_repro.config.identity import as_values, science
 from sam_repro.config.schema import Config
-from sam_repro.errors import UserError, nearest
+from sam_repro.errors import UserError, hint, nearest
 from sam_repro.record import metrics
 from sam_repro.runs import ledger
 from sam_repro.runs.entry import results as results_of
@@ -23,6 +23,7 @@ from sam_repro.tasks.described import described
 from sam_repro.tasks.metric import Metric
 
 # What a filter may say beside the fields of the configuration.
+STATUSES = ("done", "collapsed", "running", "queued", "failed", "missing")
 FACTS = ("run", "status", "method", "dataset", "model", "seed", "budget")
 
 
@@ -31,7 +32,7 @@ class Shown:
     """A run, of which nothing needs to be known but its id."""
 
     run: Run
-    status: str  # done, collapsed, running, queued, failed, missing
+    status: str  # one of STATUSES
     method: str
     budget: str
     fields: Mapping[str, Any]  # dotted: what of its configuration is no default
@@ -61,6 +62,10 @@ def chosen(shown: Iterable[Shown], filters: Mapping[str, Any]) -> list[Shown]:
     for key in filters:
         if key not in FACTS and key not in _defaults() and not any(key in one.fields for one in shown):
             raise UserError(f"{key}: nothing of a run is called so.{nearest(key, [*FACTS, *_defaults()])}")
+    if (status := filters.get("status", STATUSES[0])) not in STATUSES:
+        raise UserError(f"status={status}: {hint(str(status), STATUSES)}")
+    if not str(seed := filters.get("seed", 0)).removeprefix("-").isdecimal():
+        raise UserError(f"seed={seed} is no whole number")
     return [one for one in shown if all(_is(one, key, wanted) for key, wanted in filters.items())]
 
 

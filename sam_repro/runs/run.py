@@ -38,7 +38,7 @@ class Run(RunFolder):
     def of(cls, config: Config, overrides: Sequence[str] = ()) -> Self:
         """The run that a checked configuration is."""
         what = science(config)
-        return cls(runs_folder(Path(config.results_dir)) / id_of(config, what), tuple(overrides), what)
+        return cls(runs_folder(Path(config.results_dir).expanduser()) / id_of(config, what), tuple(overrides), what)
 
     @classmethod
     def at(cls, results: Path, run_id: str, overrides: Sequence[str] = ()) -> Self:
@@ -108,13 +108,19 @@ def stored_runs(results: Path) -> list[Run]:
     return [Run(folder) for folder in sorted(runs_folder(results).glob("*")) if folder.is_dir()]
 
 
+def not_one(found: int, start: str, ids: Sequence[str], where: Path) -> str:
+    """What is wrong with the beginning of an id that so many runs have."""
+    if found and start:
+        return f"names {found} runs in {where}: write more of its id"
+    return f"names no run in {where}.{nearest(start, ids)}"
+
+
 def find_run(results: Path, start: str) -> Run:
     """The run whose id begins so."""
     runs = stored_runs(results)
     matching = [run for run in runs if start and run.id.startswith(start)]
     if len(matching) != 1:
-        problem = "names no run" if not matching else f"names {len(matching)} runs"
-        raise UserError(f"run={start} {problem} in {runs_folder(results)}.{nearest(start, [r.id for r in runs])}")
+        raise UserError(f"run={start} {not_one(len(matching), start, [r.id for r in runs], runs_folder(results))}")
     return matching[0]
 
 

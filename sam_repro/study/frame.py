@@ -25,6 +25,7 @@ import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from sam_repro.config.budget import epochs
 from sam_repro.config.reads import is_text
 from sam_repro.errors import UserError, hint
 from sam_repro.files.digest import file_sha256
@@ -69,7 +70,7 @@ class Subject:
         """What was trained, on what, for how long."""
         config = Run.at(self.results, self.id).stored()
         net = config.model.name or f"{config.model.architecture.value} of depth {config.model.depth}"
-        return f"{net} on {config.dataset.name.value}, {config.schedule.epochs:g} epochs"
+        return f"{net} on {config.dataset.name.value}, {epochs(config)} epochs"
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ from sam_repro.tables.studies import Part, Study
 
 def of_words(words: Sequence[str], results: Path, wants: str) -> list[Subject]:
     """By id, its first characters, or folder. Runs that differ in their seed alone have one label and one mean."""
+    if not all(words) or not words:
+        raise UserError("runs: name them, as in run=<id> or 'runs=[<id>,<id>]'; `sam-repro runs list` has them")
     runs = [Run(Path(word)) if Path(word).is_dir() else find_run(results, word) for word in words]
     for run in runs:
         if not _there(run, wants):

@@ -8,8 +8,9 @@ from pathlib import Path
 from sam_repro.errors import UserError
 from sam_repro.sweep import launchers
 from sam_repro.tables.chosen import papers
-from sam_repro.tables.extend import Column, column
+from sam_repro.tables.extend import NO_OVERRIDE, Column, column
 from sam_repro.words import parse as words_of
+from sam_repro.words import placed
 
 USAGE = """\
 sam-repro sweep table=asam/2 budget=mini [SETTING=VALUE ...] [OVERRIDE ...] [--dry-run]
@@ -75,11 +76,6 @@ _SETTINGS = (
     "results_dir",
     "stale",
 )
-_REFUSED = {
-    "seed": "a cell's seeds are the table's; budget.seeds=1 takes fewer of them",
-    "force": "to train a run again delete its folder in results/runs and its line in the ledger",
-    "budget.name": "write budget=NAME",
-}
 
 
 def parse(words: list[str]) -> Options:
@@ -96,12 +92,14 @@ def parse(words: list[str]) -> Options:
             options.submit[key.removeprefix("hydra.launcher.")] = value
         elif key.startswith("hydra"):
             raise UserError(f"{key}: not in a sweep; for Slurm write launcher=slurm hydra.launcher.KEY=VALUE")
-        elif key in _REFUSED:
-            raise UserError(f"{key}: {_REFUSED[key]}")
+        elif key in NO_OVERRIDE:
+            raise UserError(f"{key}: {NO_OVERRIDE[key]}")
         elif key == "table" and value:
             options.table = ",".join(filter(None, [options.table, value]))
-        elif key in _SETTINGS:
-            setattr(options, key, _typed(key, value))
+        elif key == "column" and options.column is not None:
+            raise UserError(f"column={value}: there is one already, {options.column.id}: name one a command")
+        elif key in _SETTINGS:  # of two the later counts, as of Hydra's words
+            setattr(options, key, _typed(key, placed(key, value)))
         else:
             options.overrides.append(word)
             if key == "runtime.ranks":

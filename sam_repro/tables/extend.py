@@ -22,6 +22,14 @@ _PIECE = re.compile(
 )
 
 
+# What a table's runs can't be told by an override, and what to say instead.
+NO_OVERRIDE = {
+    "seed": "a cell's seeds are the table's; budget.seeds=1 takes fewer of them",
+    "force": "to train a run again delete its folder in results/runs and its line in the ledger",
+    "budget.name": "write budget=NAME",
+}
+
+
 @dataclass(frozen=True)
 class Column:
     """One more column of a table, for this command alone."""
@@ -33,14 +41,19 @@ class Column:
 def column(text: str) -> Column:
     """ "mine:method=sam,method.rho=0.07": its name and, separated by commas, its overrides, quoted as Hydra has it."""
     name, colon, rest = text.partition(":")
-    if not colon or not _NAME.fullmatch(name):
+    if not colon or not rest:
         raise UserError(f"column={text}: write column=NAME:OVERRIDE,..., as in mine:method=sam,method.rho=0.07")
+    if not _NAME.fullmatch(name):
+        raise UserError(f"column={text}: a name has letters, digits and _, after the first also . and -")
     pieces = _PIECE.findall(rest)
     if not pieces or ",".join(pieces) != rest:
         raise UserError(f"column={text}: a quote or bracket is not closed, or nothing stands between commas")
     for piece in pieces:
         if not re.match(r"[^=]+=", piece):
             raise UserError(f"column={text}: {piece!r} is no KEY=VALUE; put a value with a comma into quotes")
+        key = piece.partition("=")[0].lstrip("+~")
+        if reason := (NO_OVERRIDE | {"results_dir": "say it of the whole command, outside of the column"}).get(key):
+            raise UserError(f"column={text}: {key}: {reason}")
     return Column(name, tuple(pieces))
 
 

@@ -100,6 +100,9 @@ def test_a_link_is_removed_and_not_what_it_points_to(tmp_path: Path) -> None:
         (["list", "--format", "html"], "there are csv, json, md, tex"),
         (["show", "status=failed"], "no run in"),
         (["list", "--yes"], "--yes is no flag of runs list"),
+        (["list", "status=finishd"], "status=finishd"),
+        (["list", "seed=x"], "seed=x is no whole number"),
+        (["show", ""], "an empty word names no run"),
     ],
 )
 def test_a_mistake_is_one_line(

@@ -28,6 +28,10 @@ def config(tmp_path: Path) -> Config:
     return config
 
 
+def test_a_home_folder_is_found() -> None:
+    assert Run.of(replace(compose(["seed=3"]), results_dir="~/x")).results == Path.home() / "x"
+
+
 def test_the_line_is_the_one_that_was_lost(config: Config, tmp_path: Path) -> None:
     folder = Run.of(config).path
     summary = json.loads((folder / "summary.json").read_text())

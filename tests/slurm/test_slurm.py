@@ -126,6 +126,16 @@ def test_a_cancelled_job_does_not_come_back(cluster: Cluster, tmp_path: Path) ->
     assert incidents(run) == ["interrupted"]  # saved all the same
 
 
+def test_what_slurm_refuses_is_one_line_and_leaves_nothing(cluster: Cluster, tmp_path: Path) -> None:
+    words = ["cells=resnet20/sgd", "launcher=slurm", "hydra.launcher.partition=nowhere"]
+    process = background(cluster, tmp_path, *sweep(*words))
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 2, output + cluster.report()
+    assert [line for line in output.splitlines() if "error: " in line] == output.splitlines()[-1:]
+    assert "invalid partition" in output
+    assert not (tmp_path / "results" / "slurm").exists()
+
+
 @pytest.mark.parametrize("plain", [False, True])
 def test_a_mistake_in_a_job_reaches_the_user(cluster: Cluster, tmp_path: Path, plain: bool) -> None:
     words = ["dataset=cifar10", f"dataset.root={tmp_path}/nothing", *JOB]

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 from commands import ROOT
+from report.samples import write_run
 
+from sam_repro.config.budget import epochs
+from sam_repro.config.compose import compose
 from sam_repro.errors import UserError
 from sam_repro.report import commands, page, studies, studies_view
 from sam_repro.report.figures import picture, svg
 from sam_repro.report.figures.panel import Axis, Field, Panel, Series
+from sam_repro.runs.run import Run
 from sam_repro.study import frame
 from sam_repro.study.__main__ import main
 from sam_repro.study.parts import Parts
@@ -34,6 +39,17 @@ def test_a_study_is_a_file_and_a_module(study: specs.Study) -> None:
         assert part.takes
     assert study.claims, "what does the paper say?"
     assert module.__doc__
+
+
+def test_what_was_trained_is_told_with_the_epochs_that_it_trained(tmp_path: Path) -> None:
+    """Those of SGD's own length and of the budget, which the schedule alone does not say."""
+    words = ["+experiment=asam_cifar10_resnet20", "method=plain", "budget=smoke"]
+    config = replace(compose(words), results_dir=str(tmp_path))
+    run = Run.of(config)
+    write_run(run.path, config, [])
+    found = frame.Subject(run.id, "SGD", tmp_path).trained
+    assert found == f"resnet_cifar of depth 20 on cifar10, {epochs(config)} epochs"
+    assert epochs(config) != config.schedule.epochs
 
 
 def measure(results: Path, *words: str) -> studies.Stored:

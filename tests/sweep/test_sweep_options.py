@@ -47,6 +47,8 @@ def test_words() -> None:
     assert options.overrides == ["runtime.ranks=2", "track=none"]
     assert options.dry_run
     assert parse(["asam/2", "table=asam/5", "table=rsam/1"]).table == "asam/2,asam/5,rsam/1", "none is dropped"
+    assert parse(["asam/2", "cells=*/sam", "cells=*/sgd"]).patterns == ["*/sgd"], "the later counts"
+    assert parse(["asam/2", "results_dir=~/x"]).results == Path.home() / "x"
     assert parse(["table=x", "launcher=slurm", "hydra.launcher.partition=gpu"]).submit == {"partition": "gpu"}
 
 
@@ -73,8 +75,19 @@ MISTAKES = {
     "both": ([*SMOKE, "slots=2", "gpus=0"], "per_gpu"),
     "stale": ([*SMOKE, "stale=soon"], "stale must be a number"),
     "flag": ([*SMOKE, "--dryrun"], "Did you mean '--dry-run'?"),
+    "two columns": (
+        [*SMOKE, "column=a:method=sam", "column=b:method=asam"],
+        "there is one already, a",
+    ),
+    "a column's seed": ([*SMOKE, "column=a:method=sam,seed=4"], "budget.seeds"),
+    "a column's folder": ([*SMOKE, "column=a:method=sam,results_dir=x"], "outside of the column"),
+    "a column's name": ([*SMOKE, "column=my col:method=sam"], "a name has letters, digits"),
+    "shards": ([*SMOKE, "cells=resnet20/sam", "method.m=7"], "method.m is 7 and must divide loop.batch_size=128"),
     "launcher": ([*SMOKE, "launcher=kubernetes"], "local and slurm"),
-    "launcher's key": ([*SMOKE, "launcher=slurm", "hydra.launcher.partitoin=x"], "Did you mean 'partition'?"),
+    "launcher's key": (
+        [*SMOKE, "launcher=slurm", "hydra.launcher.partitoin=x"],
+        "Did you mean 'hydra.launcher.partition'?",
+    ),
     "data": ([*SMOKE, "dataset.root=nowhere"], "the files of cifar10"),
     "results folder": ([*SMOKE, "results_dir=/proc/1/nothing"], "results_dir=/proc/1/nothing: can't write"),
     "results file": ([*SMOKE, "results_dir=file/results"], "choose another folder"),

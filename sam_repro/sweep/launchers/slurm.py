@@ -8,10 +8,14 @@ back into the queue and goes on later.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import dataclass, fields
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -76,16 +80,31 @@ def launch(tasks: Sequence[Task], options: Options, view: View) -> int:
     checkout = str(Path(sam_repro.__file__).parents[1])  # it need not be installed; sbatch hands on the environment
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [checkout, os.environ.get("PYTHONPATH")]))
     timeouts = parameters.pop("slurm_max_num_timeout")
-    folder = private(options.results / "slurm")
-    try:
-        executor = submitit.AutoExecutor(folder / "%j", "slurm", slurm_max_num_timeout=timeouts)
-        executor.update_parameters(**parameters)
-        jobs = executor.map_array(Job(options.stale, options.ranks, asks_for_gpus(options.submit)), tasks)
-    except (RuntimeError, submitit.core.utils.FailedJobError) as error:
-        raise UserError(f"launcher=slurm: {error}") from error
+    with submitting(options.results / "slurm") as folder:
+        try:
+            executor = submitit.AutoExecutor(folder / "%j", "slurm", slurm_max_num_timeout=timeouts)
+            executor.update_parameters(**parameters)
+            jobs = executor.map_array(Job(options.stale, options.ranks, asks_for_gpus(options.submit)), tasks)
+        except (RuntimeError, submitit.core.utils.FailedJobError) as error:
+            raise UserError(f"launcher=slurm: {' '.join(str(error).split())}") from error
     array = jobs[0].job_id.split("_")[0]
     view.say(f"{len(jobs)} runs are jobs of Slurm array {array}; Ctrl-C ends the watching, `scancel {array}` the jobs")
     return watch({job.job_id: task for job, task in zip(jobs, tasks, strict=True)}, options.stale, view)
+
+
+@contextmanager
+def submitting(folder: Path) -> Iterator[Path]:
+    """A folder of this submission's own, for other sweeps may send off theirs. Of one that Slurm refuses nothing stays,
+    and it is told once: submitit repeats Slurm's words to the terminal while it collects them."""
+    mine = Path(tempfile.mkdtemp(dir=private(folder), prefix=time.strftime("%Y%m%d-%H%M%S-")))
+    try:
+        with redirect_stderr(StringIO()):
+            yield mine
+    except UserError:
+        shutil.rmtree(mine)
+        with suppress(OSError):  # other submissions lie in there
+            folder.rmdir()
+        raise
 
 
 def asks_for_gpus(given: dict[str, str]) -> bool:
@@ -110,7 +129,8 @@ def launcher_parameters(given: dict[str, str]) -> dict[str, Any]:
     known = {field.name for field in fields(SlurmQueueConf)} - ours
     for key in given:
         if key not in known:
-            raise UserError(f"hydra.launcher.{key}: there is no such key.{nearest(key, known)}")
+            close = nearest(f"hydra.launcher.{key}", [f"hydra.launcher.{one}" for one in known])
+            raise UserError(f"hydra.launcher.{key}: there is no such key.{close}")
     # A run goes on where it was, so that reaching the time limit is no reason to give it up.
     values: dict[str, Any] = {"name": "sam_repro", "max_num_timeout": 1000}
     try:
