@@ -22,8 +22,8 @@ from sam_repro.runs.state import state_of
 from sam_repro.tasks.described import described
 from sam_repro.tasks.metric import Metric
 
-# What a filter may say beside the fields of the configuration.
 STATUSES = ("done", "collapsed", "running", "queued", "failed", "missing")
+# What a filter may say beside the fields of the configuration.
 FACTS = ("run", "status", "method", "dataset", "model", "seed", "budget")
 
 
