@@ -23,7 +23,8 @@ class Words:
 def parse(words: Sequence[str], flags: Mapping[str, bool], settings: Collection[str] | None = None) -> Words:
     """`flags` says of each flag whether it takes a value.
 
-    Without `settings` every KEY=VALUE is one. Else a word with another key is a name: a folder may have an = in it.
+    Of two of one key the later counts, as of Hydra's words. Without `settings` every KEY=VALUE is one. Else a word with
+    another key is a name: a folder may have an = in it.
     """
     found, rest = Words(), list(words)
     while rest:
@@ -31,8 +32,6 @@ def parse(words: Sequence[str], flags: Mapping[str, bool], settings: Collection[
         key, equals, value = word.partition("=")
         if not word.startswith("-"):
             if equals and (settings is None or key in settings):
-                if key in found.settings:
-                    raise UserError(f"{key} is said twice, {found.settings[key]} and {value}: leave one out")
                 found.settings[key] = placed(key, value)
             else:
                 found.names.append(word)

@@ -207,9 +207,8 @@ def _pack(flags: Mapping[str, str], root: Path) -> int:
     from sam_repro.data.packing import make
 
     if "--pack" not in flags:
-        raise UserError(
-            f"{PACKED} is on no registry: get it from its authors; --pack --from FOLDER makes one file of it"
-        )
+        its = "dataset.root= names your copy; --pack makes one file of it, --from FOLDER"
+        raise UserError(f"{PACKED} is on no registry: {its}")
     pixels = flags.get("--pixels", "256")
     if not pixels.isdecimal() or not 0 < int(pixels) < 1 << 16:
         raise UserError(f"--pixels {pixels}: say a whole number, 256 or 512 as a rule")
