@@ -173,8 +173,8 @@ QUIET = ["--clock", "cpu", "--rounds", "3"]
 
 @pytest.mark.proof
 def test_a_sam_step_costs_two_sgd_steps() -> None:
-    """The passes alone are 2.00."""
-    assert printed("step", "--methods", "plain,sam", *QUIET)["ratios"]["sam"] <= bench_step.AT_MOST
+    """The passes alone are 2.00. Of three rounds the ratio is known to a percent, of nine to half of one."""
+    assert printed("step", "--methods", "plain,sam", *QUIET, "--rounds", "9")["ratios"]["sam"] <= bench_step.AT_MOST
 
 
 @pytest.mark.proof
