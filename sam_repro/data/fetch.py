@@ -207,8 +207,9 @@ def _pack(flags: Mapping[str, str], root: Path) -> int:
     from sam_repro.data.packing import make
 
     if "--pack" not in flags:
-        its = "dataset.root= names your copy; --pack makes one file of it, --from FOLDER"
-        raise UserError(f"{PACKED} is on no registry: {its}")
+        raise UserError(
+            f"{PACKED} is on no registry: dataset.root= names your copy; --pack makes one file of it, --from FOLDER"
+        )
     pixels = flags.get("--pixels", "256")
     if not pixels.isdecimal() or not 0 < int(pixels) < 1 << 16:
         raise UserError(f"--pixels {pixels}: say a whole number, 256 or 512 as a rule")

@@ -125,11 +125,9 @@ class Loop:
                 progress.collapsed_at = step
                 self.recorder.event("collapsed", step=step, loss=loss)
                 if self._collapsed():
+                    progress.step = step  # what came after does not count: how much did depends on who looked when
                     break
-        if self._collapsed():
-            # What came after it does not count, for how much did depends on when somebody looked.
-            progress.step = progress.collapsed_at or progress.step
-        elif record:
+        if record and not self._collapsed():
             self._record(*self.unseen[-1])
         self.unseen.clear()
 

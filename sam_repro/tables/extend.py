@@ -28,6 +28,7 @@ NO_OVERRIDE = {
     "force": "to train a run again delete its folder in results/runs and its line in the ledger",
     "budget.name": "write budget=NAME",
 }
+_NOT_IN_A_COLUMN = NO_OVERRIDE | {"results_dir": "say it of the whole command, outside of the column"}
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ def column(text: str) -> Column:
         if not re.match(r"[^=]+=", piece):
             raise UserError(f"column={text}: {piece!r} is no KEY=VALUE; put a value with a comma into quotes")
         key = piece.partition("=")[0].lstrip("+~")
-        if reason := (NO_OVERRIDE | {"results_dir": "say it of the whole command, outside of the column"}).get(key):
-            raise UserError(f"column={text}: {key}: {reason}")
+        if key in _NOT_IN_A_COLUMN:
+            raise UserError(f"column={text}: {key}: {_NOT_IN_A_COLUMN[key]}")
     return Column(name, tuple(pieces))
 
 

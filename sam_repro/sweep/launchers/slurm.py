@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -96,15 +97,16 @@ def launch(tasks: Sequence[Task], options: Options, view: View) -> int:
 def submitting(folder: Path) -> Iterator[Path]:
     """A folder of this submission's own, for other sweeps may send off theirs. Of one that Slurm refuses nothing stays,
     and it is told once: submitit repeats Slurm's words to the terminal while it collects them."""
-    mine = Path(tempfile.mkdtemp(dir=private(folder), prefix=time.strftime("%Y%m%d-%H%M%S-")))
+    mine, said = Path(tempfile.mkdtemp(dir=private(folder), prefix=time.strftime("%Y%m%d-%H%M%S-"))), StringIO()
     try:
-        with redirect_stderr(StringIO()):
+        with redirect_stderr(said):
             yield mine
     except UserError:
         shutil.rmtree(mine)
         with suppress(OSError):  # other submissions lie in there
             folder.rmdir()
         raise
+    print(said.getvalue(), end="", file=sys.stderr)  # what Slurm has to say of jobs that it takes
 
 
 def asks_for_gpus(given: dict[str, str]) -> bool:
